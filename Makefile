@@ -1,0 +1,78 @@
+# Short names for the commands of daily work; CMakePresets.json and tools/ do the work.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+JOBS ?= 2
+CLANG_FORMAT ?= $(shell command -v clang-format-14 || echo clang-format)
+CPP_FILES = $(shell find $(wildcard src tests bench) -name '*.h' -o -name '*.cc' -o -name '*.cu')
+# The test programs that use threads: found by what they include, named as CMake names them.
+THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' 'worker_pool\.h|"engine/|"service/|std::j?thread' \
+                   tests | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' | sort)
+empty :=
+space := $(empty) $(empty)
+
+.PHONY: help packages build test demo tokenizers format format-check check tidy sanitize \
+        sanitize-debug sanitize-tsan bench-smoke clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
+	  | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+packages: ## install the Debian 12 packages that are missing
+	@tools/install_packages.sh
+
+build: packages ## build the program: build/release/locket
+	cmake --preset release
+	cmake --build --preset release --parallel $(JOBS) --target locket
+
+demo: build ## build, then show that the small model that ships remembers
+	build/release/locket demo
+
+tokenizers: packages ## fetch the released tokenizers that some tests compare with
+	@if ! python3 tools/fetch_test_tokenizers.py; then \
+	  if [[ "$${LOCKET_REQUIRE_TOKENIZERS:-0}" == 1 ]]; then exit 1; fi; \
+	  echo "The tests that need these files will be skipped."; \
+	fi
+
+test: packages tokenizers ## release build and all tests
+	cmake --preset release
+	cmake --build --preset release --parallel $(JOBS)
+	ctest --preset release -j $(JOBS) --no-tests=error
+
+format: ## format all C++ files
+	@$(CLANG_FORMAT) -i $(CPP_FILES)
+
+format-check: ## fail if a C++ file is not formatted
+	@$(CLANG_FORMAT) --dry-run --Werror $(CPP_FILES)
+
+check: ## rooms, sizes, and the tests of these checks
+	@python3 -B tools/check_rooms.py
+	@python3 -B tools/check_sizes.py
+	@for test in tests/tools/*_test.py; do python3 -B $$test; done
+
+tidy: packages ## clang-tidy over src/
+	@cmake --preset release > /dev/null
+	@python3 -B tools/run_tidy.py --build build/release --jobs $(JOBS)
+
+sanitize: sanitize-debug sanitize-tsan ## all tests with ASan and UBSan, threaded ones with TSan
+
+sanitize-debug: packages
+	cmake --preset debug
+	cmake --build --preset debug --parallel $(JOBS)
+	ctest --preset debug -j $(JOBS) --no-tests=error
+
+sanitize-tsan: packages
+	cmake --preset tsan
+	cmake --build --preset tsan --parallel $(JOBS) --target $(THREADED_TESTS)
+	ctest --preset tsan -j $(JOBS) --no-tests=error \
+	  -R '^($(subst $(space),|,$(strip $(THREADED_TESTS))))$$'
+
+bench-smoke: ## run each benchmark for a moment: does it still work?
+	@for source in $(wildcard bench/*_bench.cc); do \
+	  echo "== $$source"; \
+	  build/release/bench/$$(basename $$source .cc) --benchmark_min_time=0.01; \
+	done
+
+clean: ## remove the build folder, fetched test data included
+	rm -rf build

@@ -1,0 +1,10 @@
+# Every bench/*_bench.cc is one benchmark program; found by pattern.
+find_package(benchmark REQUIRED)
+file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*_bench.cc)
+foreach(source ${bench_sources})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE locket_cli benchmark::benchmark benchmark::benchmark_main)
+  target_compile_definitions(${name} PRIVATE LOCKET_MODELS="${PROJECT_SOURCE_DIR}/models")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+endforeach()

@@ -1,0 +1,12 @@
+# LOCKET_SANITIZE: "" | address (with undefined) | thread
+set(LOCKET_SANITIZE "" CACHE STRING "sanitizer: empty, address or thread")
+if(LOCKET_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(LOCKET_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(LOCKET_SANITIZE)
+  message(FATAL_ERROR "LOCKET_SANITIZE=${LOCKET_SANITIZE}: known values are address and thread")
+endif()

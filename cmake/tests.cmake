@@ -1,0 +1,40 @@
+# Every tests/<folder>/**/*_test.cc is one test program, named <folder>_<file>; found by pattern, never listed.
+find_package(GTest REQUIRED)
+
+file(GLOB_RECURSE support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cc)
+add_library(locket_test_support STATIC ${support_sources})
+target_include_directories(locket_test_support PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(locket_test_support PUBLIC locket_cli GTest::gtest GTest::gmock fmt::fmt
+                                                 nlohmann_json::nlohmann_json hwy::hwy)
+target_compile_definitions(
+  locket_test_support
+  PUBLIC LOCKET_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+         LOCKET_MODELS="${PROJECT_SOURCE_DIR}/models"
+         LOCKET_PROGRAM="$<TARGET_FILE:locket>"
+         LOCKET_GENERATED_DATA="${PROJECT_SOURCE_DIR}/build/test_data")
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+foreach(source ${test_sources})
+  file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR}/tests ${source})
+  string(REPLACE "/" "_" name ${relative})
+  string(REGEX REPLACE "\\.cc$" "" name ${name})
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE locket_test_support GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(${name} locket)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+endforeach()
+
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+foreach(check check_rooms check_sizes)
+  add_test(NAME ${check}
+           COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/${check}.py)
+endforeach()
+
+# Every tests/tools/*_test.py is one test of the Python tools.
+file(GLOB tool_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tools/*_test.py)
+foreach(source ${tool_tests})
+  get_filename_component(name ${source} NAME_WE)
+  add_test(NAME tools_${name} COMMAND ${Python3_EXECUTABLE} -B ${source})
+endforeach()
