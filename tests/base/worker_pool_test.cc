@@ -1,0 +1,105 @@
+#include "base/worker_pool.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <mutex>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace locket {
+namespace {
+
+using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;
+
+// The ranges of one parallel_for(), sorted.
+Ranges ranges_of(WorkerPool& pool, std::size_t count, std::size_t grain) {
+  std::mutex mutex;
+  Ranges ranges;
+  pool.parallel_for(count, grain, [&](std::size_t begin, std::size_t end) {
+    const std::unique_lock lock(mutex);
+    ranges.emplace_back(begin, end);
+  });
+  std::ranges::sort(ranges);
+  return ranges;
+}
+
+// Ranges follow one another from 0 to count, none is empty, all start at multiples of the grain.
+void expect_cover(const Ranges& ranges, std::size_t count, std::size_t grain) {
+  std::size_t end = 0;
+  for (const auto& range : ranges) {
+    EXPECT_EQ(range.first, end);
+    EXPECT_LT(range.first, range.second);
+    EXPECT_EQ(range.first % grain, 0U);
+    end = range.second;
+  }
+  EXPECT_EQ(end, count);
+}
+
+TEST(WorkerPoolTest, CoversEveryIndexOnceWithTheSameSplitEachTime) {
+  for (const std::size_t threads : {1, 2, 3, 4, 7}) {
+    WorkerPool pool(threads);
+    EXPECT_EQ(pool.thread_count(), threads);
+    for (const std::size_t count : {0, 1, 2, 5, 6, 7, 8, 31, 32, 33, 1000}) {
+      for (const std::size_t grain : {1, 2, 3, 8, 32, 2000}) {
+        SCOPED_TRACE(testing::Message() << threads << " threads, " << count << " by " << grain);
+        const Ranges ranges = ranges_of(pool, count, grain);
+        expect_cover(ranges, count, grain);
+        EXPECT_LE(ranges.size(), threads);
+        EXPECT_EQ(ranges_of(pool, count, grain), ranges);
+      }
+    }
+  }
+}
+
+TEST(WorkerPoolTest, TheSplitIsThatOfAnotherPoolOfTheSameSize) {
+  WorkerPool first(3);
+  WorkerPool second(3);
+  for (std::size_t count = 0; count < 50; ++count) {
+    EXPECT_EQ(ranges_of(first, count, 4), ranges_of(second, count, 4)) << count;
+  }
+}
+
+TEST(WorkerPoolTest, AWholeGrainIsNeverSplit) {
+  WorkerPool pool(4);
+  EXPECT_EQ(ranges_of(pool, 8, 8), (Ranges{{0, 8}}));
+  EXPECT_EQ(ranges_of(pool, 9, 8).size(), 2U);
+}
+
+TEST(WorkerPoolTest, PartsAreEvenToOneGrain) {
+  WorkerPool pool(4);
+  for (std::size_t grains = 4; grains < 40; ++grains) {
+    const Ranges ranges = ranges_of(pool, grains * 8, 8);
+    ASSERT_EQ(ranges.size(), 4U);
+    for (const auto& range : ranges) {
+      const std::size_t own = (range.second - range.first) / 8;
+      EXPECT_GE(own, grains / 4);
+      EXPECT_LE(own, grains / 4 + 1);
+    }
+  }
+}
+
+TEST(WorkerPoolTest, WritesOfOneRoundAreSeenInTheNext) {
+  WorkerPool pool(4);
+  std::vector<std::size_t> values(997, 0);
+  for (std::size_t round = 1; round <= 500; ++round) {
+    pool.parallel_for(values.size(), 1 + round % 5, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t index = begin; index < end; ++index) values[index] += index;
+    });
+  }
+  std::vector<std::size_t> wanted(values.size());
+  std::iota(wanted.begin(), wanted.end(), std::size_t{0});
+  std::ranges::transform(wanted, wanted.begin(), [](std::size_t index) { return index * 500; });
+  EXPECT_EQ(values, wanted);
+}
+
+TEST(WorkerPoolTest, APoolThatNeverWorkedEndsCleanly) {
+  for (std::size_t repeat = 0; repeat < 50; ++repeat) {
+    const WorkerPool pool(1 + repeat % 4);
+    EXPECT_EQ(pool.thread_count(), 1 + repeat % 4);
+  }
+}
+
+}  // namespace
+}  // namespace locket
