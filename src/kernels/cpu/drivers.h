@@ -1,0 +1,41 @@
+// The kernels of kernel_table.h over the primitives of one instruction set.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/cpu/attention_math.h"
+#include "kernels/cpu/panel.h"
+#include "kernels/index_scores.h"
+#include "kernels/matmul.h"
+#include "kernels/sparse_attention.h"
+
+namespace locket::kernels::cpu {
+
+// A range of row groups of a matrix product.
+struct MatmulPart {
+  const WeightMatrix& weights;
+  const ActivationRows& x;
+  float* out;
+  std::size_t out_stride;
+  std::size_t first;  // row group
+  std::size_t last;
+};
+
+// REQUIRES: `kernels` can hold the activations and the weight format.
+void matmul_part(const PanelKernels& kernels, const MatmulPart& part);
+
+void attend(const PanelKernels& kernels, const AttentionMath& math, const AttentionInput& input,
+            std::span<float> out);
+
+// `exact` takes any value; `bf16` may be null, else it takes the blocks whose values allow it.
+struct IndexKernels {
+  const PanelKernels* exact;
+  const PanelKernels* bf16;
+  const AttentionMath* math;
+};
+
+void score_keys(const IndexKernels& kernels, const IndexScoreInput& input,
+                std::span<float> scores);
+
+}  // namespace locket::kernels::cpu

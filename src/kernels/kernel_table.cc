@@ -1,0 +1,62 @@
+#include "kernels/kernel_table.h"
+
+#if defined(__x86_64__)
+#include "kernels/cpu/tables.h"
+#endif
+#include "kernels/reference/reference.h"
+#include "numerics/group_scaled.h"
+
+namespace locket::kernels {
+namespace {
+
+const KernelTable kReference = {
+    .name = "reference",
+    .matmul_groups = reference::matmul_groups,
+    .sparse_attention = reference::sparse_attention,
+    .index_scores = reference::index_scores,
+    .elementwise = {.rms_norm = reference::rms_norm,
+                    .swiglu = reference::swiglu,
+                    .rotate_pairs = reference::rotate_pairs,
+                    .fake_quantize_fp8 = numerics::fake_quantize_fp8},
+};
+
+const KernelTable* g_active = nullptr;
+
+}  // namespace
+
+const KernelTable& reference_kernels() { return kReference; }
+
+const std::vector<const KernelTable*>& available_kernels() {
+  static const std::vector<const KernelTable*> tables = [] {
+    std::vector<const KernelTable*> found = {&kReference};
+#if defined(__x86_64__)
+    for (const KernelTable* table : cpu::supported_tables()) found.push_back(table);
+#endif
+    return found;
+  }();
+  return tables;
+}
+
+const KernelTable& active_kernels() {
+  return g_active != nullptr ? *g_active : *available_kernels().back();
+}
+
+void set_active_kernels(const KernelTable* table) { g_active = table; }
+
+void matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std::size_t out_stride,
+            WorkerPool& workers) {
+  const KernelTable& table = active_kernels();
+  workers.parallel_for(w.row_groups(), 1, [&](std::size_t first, std::size_t last) {
+    table.matmul_groups(w, x, out, out_stride, first, last);
+  });
+}
+
+void sparse_attention(const AttentionInput& input, std::span<float> out) {
+  active_kernels().sparse_attention(input, out);
+}
+
+void index_scores(const IndexScoreInput& input, std::span<float> scores) {
+  active_kernels().index_scores(input, scores);
+}
+
+}  // namespace locket::kernels

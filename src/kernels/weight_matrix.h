@@ -1,0 +1,86 @@
+// A weight matrix [rows, columns] as kernels stream it: its stored codes, never widened, rearranged once
+// at load into "16 rows in 16 lanes". out[n] = sum over k of x[k] * weight(n, k).
+//
+// Layout: rows in groups of 16 (the last padded with zero weights), columns in groups of 32 (the last
+// padded with zeros). One tile of 16 x 32 is contiguous, tiles of a row group follow in column order:
+//
+//   kBf16  16 vectors of 16 dwords: vector 4i + q, lane r = (w[r][8i + q], w[r][8i + q + 4])
+//   kFp8    8 vectors of 16 dwords: vector 2i + h, lane r = bytes w[r][8i + 2h], w[r][8i + 2h + 4],
+//           w[r][8i + 2h + 1], w[r][8i + 2h + 5]; one E8M0 scale a tile
+//   kFp4    4 vectors of 16 dwords: vector i, lane r = codes w[r][8i .. 8i + 7], low nibble first;
+//           16 E8M0 scales a tile, one a row (padded rows: 1)
+//   kF32   32 vectors of 16 floats: vector k, lane r = w[r][k]
+//
+// Immutable after packing; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "tensor/aligned_buffer.h"
+
+namespace locket::kernels {
+
+enum class WeightFormat {
+  kBf16,  // 2 bytes an element
+  kFp8,   // E4M3, one E8M0 scale per 32 x 32
+  kFp4,   // E2M1, one E8M0 scale per row and 32 columns
+  kF32,
+  kCount
+};
+
+// Bytes of one 16 x 32 tile without scales.
+constexpr std::size_t tile_bytes(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kBf16: return 16 * 32 * 2;
+    case WeightFormat::kFp8: return 16 * 32;
+    case WeightFormat::kFp4: return 16 * 32 / 2;
+    case WeightFormat::kF32: return 16 * 32 * 4;
+    case WeightFormat::kCount: break;
+  }
+  return 0;
+}
+
+// Scales of one tile.
+constexpr std::size_t tile_scales(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kFp8: return 1;
+    case WeightFormat::kFp4: return 16;
+    case WeightFormat::kBf16:
+    case WeightFormat::kF32:
+    case WeightFormat::kCount: break;
+  }
+  return 0;
+}
+
+struct WeightMatrix {
+  WeightFormat format = WeightFormat::kF32;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  tensor::AlignedBuffer tiles;   // [row groups, column groups, tile]
+  tensor::AlignedBuffer scales;  // [row groups, column groups, tile_scales]
+
+  std::size_t row_groups() const { return (rows + 15) / 16; }
+  std::size_t column_groups() const { return (columns + 31) / 32; }
+  std::size_t byte_count() const { return tiles.size() + scales.size(); }
+};
+
+// The checkpoint's bytes of a matrix, row-major. `scales` is empty for kBf16 and kF32;
+// [ceil(rows / 32), ceil(columns / 32)] for kFp8; [rows, columns / 32] for kFp4.
+struct StoredMatrix {
+  WeightFormat format = WeightFormat::kF32;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::span<const std::byte> values;
+  std::span<const std::byte> scales;
+};
+
+// kBadCheckpoint if a scale is NaN (code 255) or an E4M3 code is NaN: no output may come from it.
+[[nodiscard]] Result<WeightMatrix> pack_weights(const StoredMatrix& stored);
+
+// Weight (row, column) as float32, exact; the specification of the layout.
+float weight_at(const WeightMatrix& matrix, std::size_t row, std::size_t column);
+
+}  // namespace locket::kernels
