@@ -1,0 +1,41 @@
+#include "cache/kv_layout.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace locket::cache {
+
+std::size_t KvLayout::page_bytes() const { return stream_offset(streams.size()); }
+
+std::size_t KvLayout::ring_bytes() const { return ring_offset(rings.size()); }
+
+double KvLayout::bytes_per_token() const {
+  return static_cast<double>(page_bytes()) / static_cast<double>(kTokensPerPage);
+}
+
+std::size_t KvLayout::stream_offset(std::size_t stream) const {
+  LOCKET_CHECK(stream <= streams.size());
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < stream; ++i) offset += streams[i].page_bytes();
+  return offset;
+}
+
+std::size_t KvLayout::ring_offset(std::size_t ring) const {
+  LOCKET_CHECK(ring <= rings.size());
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < ring; ++i) offset += rings[i].bytes();
+  return offset;
+}
+
+std::int64_t KvLayout::largest_tokens_per_row() const {
+  std::int64_t largest = 1;
+  for (const RowStream& stream : streams) largest = std::max(largest, stream.tokens_per_row);
+  return largest;
+}
+
+std::int64_t page_count(std::int64_t token_count) {
+  return (token_count + kTokensPerPage - 1) / kTokensPerPage;
+}
+
+}  // namespace locket::cache

@@ -1,0 +1,107 @@
+#include "model/compressor.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernels/elementary.h"
+#include "kernels/rms_norm.h"
+#include "kernels/rotary.h"
+#include "model/linear.h"
+
+namespace locket::model {
+namespace {
+
+// One channel of one group: softmax of the gates over the tokens, weighted sum of the values.
+float weigh_channel(const PendingGroup& group, const CompressorConfig& config,
+                    std::size_t first_token, std::size_t channel) {
+  const auto at = [&](std::size_t token) {
+    return (first_token + token) * config.head_dim + channel;
+  };
+  float maximum = group.gates[at(0)];
+  for (std::size_t token = 1; token < config.ratio; ++token) {
+    maximum = std::max(maximum, group.gates[at(token)]);
+  }
+  float denominator = 0.0f;
+  for (std::size_t token = 0; token < config.ratio; ++token) {
+    denominator += kernels::exp_value(group.gates[at(token)] - maximum);
+  }
+  float sum = 0.0f;
+  for (std::size_t token = 0; token < config.ratio; ++token) {
+    const float weight = kernels::exp_value(group.gates[at(token)] - maximum) / denominator;
+    sum += weight * group.values[at(token)];
+  }
+  return sum;
+}
+
+// Groups that `tokens` completes; what is left over stays in it.
+tensor::FloatMatrix merge_groups(const ForwardContext& context, const CompressorConfig& config,
+                                 PendingGroup& tokens) {
+  const std::size_t groups = tokens.tokens(config.head_dim) / config.ratio;
+  tensor::FloatMatrix merged(groups, config.head_dim);
+  for (std::size_t group = 0; group < groups; ++group) {
+    for (std::size_t channel = 0; channel < config.head_dim; ++channel) {
+      merged.row(group)[channel] =
+          kernels::round_value(weigh_channel(tokens, config, group * config.ratio, channel),
+                               context.numerics.rounding());
+    }
+  }
+  const auto used = static_cast<std::ptrdiff_t>(groups * config.ratio * config.head_dim);
+  tokens.values.erase(tokens.values.begin(), tokens.values.begin() + used);
+  tokens.gates.erase(tokens.gates.begin(), tokens.gates.begin() + used);
+  return merged;
+}
+
+}  // namespace
+
+tensor::FloatMatrix compress(ForwardContext& context, const CompressorConfig& config,
+                             const CompressorWeights& weights, const tensor::FloatMatrix& u,
+                             PendingGroup& pending) {
+  tensor::FloatMatrix latents;
+  if (config.ratio == 1) {
+    latents = rounded_linear(context, weights.wkv, u);
+  } else {
+    tensor::FloatMatrix values(u.rows(), config.head_dim);
+    tensor::FloatMatrix gates(u.rows(), config.head_dim);
+    linear(context, weights.wkv, u, values);
+    linear(context, weights.wgate, u, gates);
+    const auto append = [](std::vector<float>& list, std::span<const float> more) {
+      list.insert(list.end(), more.begin(), more.end());
+    };
+    append(pending.values, values.values());
+    append(pending.gates, gates.values());
+    latents = merge_groups(context, config, pending);
+  }
+  for (std::size_t row = 0; row < latents.rows(); ++row) {
+    kernels::rms_norm(latents.row(row), weights.norm, config.norm_eps, context.numerics.rounding(),
+                      latents.row(row));
+  }
+  return latents;
+}
+
+void write_rows(ForwardContext& context, const CompressorConfig& config,
+                const CompressorWeights& weights, const tensor::FloatMatrix& latents,
+                const RowWriter& writer, const Step& step) {
+  if (latents.rows() == 0) return;
+  const auto ratio = static_cast<std::int64_t>(config.ratio);
+  const RotaryTable table =
+      rotary_table(writer.frequencies, writer.first_row * ratio, ratio, latents.rows());
+  const kernels::Rounding rounding = context.numerics.rounding();
+  tensor::FloatMatrix keys = rounded_linear(context, weights.index_wk, latents);
+  tensor::FloatMatrix rows = latents;
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    const std::int64_t number = writer.first_row + static_cast<std::int64_t>(i);
+    kernels::rms_norm(keys.row(i), weights.index_k_norm, config.norm_eps, rounding, keys.row(i));
+    const auto rotate = [&](std::span<float> values) {
+      kernels::rotate_pairs(values.last(config.rope_dim), table.cos.row(i), table.sin.row(i),
+                            kernels::RotaryDirection::kForward, rounding);
+    };
+    rotate(keys.row(i));
+    rotate(rows.row(i));
+    encode_row(step.formats.rows, rows.row(i),
+               step.memory.row(static_cast<std::size_t>(writer.streams.rows), number));
+    encode_row(step.formats.index_keys, keys.row(i),
+               step.memory.row(static_cast<std::size_t>(writer.streams.index_keys), number));
+  }
+}
+
+}  // namespace locket::model

@@ -1,0 +1,210 @@
+#include "model/csa2_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/rms_norm.h"
+#include "kernels/rotary.h"
+#include "kernels/sparse_attention.h"
+#include "model/linear.h"
+#include "model/window.h"
+
+namespace locket::model {
+namespace {
+
+using kernels::RotaryDirection;
+
+const RotaryTable& table_of(const Csa2Config& config, const Step& step) {
+  return config.ratio > 0 ? step.compressed_rotary : step.plain_rotary;
+}
+
+// The last rope_dim dims of every head of every position.
+void rotate_heads(const ForwardContext& context, const Csa2Config& config, const Step& step,
+                  RotaryDirection direction, tensor::FloatMatrix& heads) {
+  const RotaryTable& table = table_of(config, step);
+  const std::size_t head_count = heads.columns() / config.head_dim;
+  for (std::size_t i = 0; i < heads.rows(); ++i) {
+    for (std::size_t head = 0; head < head_count; ++head) {
+      const auto values = heads.row(i).subspan(head * config.head_dim, config.head_dim);
+      kernels::rotate_pairs(values.last(config.rope_dim), table.cos.row(i), table.sin.row(i),
+                            direction, context.numerics.rounding());
+    }
+  }
+}
+
+void norm_rows(const ForwardContext& context, float eps, const std::vector<float>& weight,
+               tensor::FloatMatrix& rows) {
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    kernels::rms_norm(rows.row(i), weight, eps, context.numerics.rounding(), rows.row(i));
+  }
+}
+
+// The slots of one position: its window, then its selected rows.
+struct SlotList {
+  std::vector<float> rows;         // [slots, head_dim]
+  std::vector<std::uint8_t> used;  // [slots]
+};
+
+void gather_slots(const Csa2Config& config, const WindowRows& window, const LayerMemory& memory,
+                  const Step& step, std::size_t i, SlotList& slots) {
+  const std::size_t dim = config.head_dim;
+  const auto window_slots = static_cast<std::size_t>(config.window);
+  const std::size_t selected = config.ratio > 0 ? step.selection.rows[i].size() : 0;
+  slots.rows.assign((window_slots + selected) * dim, 0.0f);
+  slots.used.assign(window_slots + selected, 0);
+  const std::int64_t position = step.position(i);
+  const std::int64_t start = std::max(step.segment_start, position - config.window + 1);
+  for (std::int64_t p = start; p <= position; ++p) {
+    const auto slot = static_cast<std::size_t>(p - start);
+    const auto row = window.row(p);
+    std::copy(row.begin(), row.end(), slots.rows.begin() + static_cast<std::ptrdiff_t>(slot * dim));
+    slots.used[slot] = 1;
+  }
+  for (std::size_t n = 0; n < selected; ++n) {
+    const std::size_t slot = window_slots + n;
+    decode_row(step.formats.rows,
+               step.memory.row(static_cast<std::size_t>(memory.rows), step.selection.rows[i][n]),
+               std::span(slots.rows).subspan(slot * dim, dim));
+    slots.used[slot] = 1;
+  }
+}
+
+// Attention of all positions: heads [count, heads * head_dim], before the inverse rotation.
+tensor::FloatMatrix attend(ForwardContext& context, const Csa2Config& config,
+                           const Csa2Weights& weights, const tensor::FloatMatrix& query,
+                           const WindowRows& window, const LayerMemory& memory, const Step& step) {
+  tensor::FloatMatrix heads(step.count, config.heads * config.head_dim);
+  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
+  // Few positions: their heads are shared out, too. The bits do not depend on it.
+  const std::size_t parts = step.count >= context.workers.thread_count()
+                                ? 1
+                                : std::min(config.heads, context.workers.thread_count());
+  context.workers.parallel_for(step.count * parts, 1, [&](std::size_t begin, std::size_t end) {
+    SlotList slots;
+    for (std::size_t item = begin; item < end; ++item) {
+      const std::size_t i = item / parts;
+      const std::size_t first = config.heads * (item % parts) / parts;
+      const std::size_t last = config.heads * (item % parts + 1) / parts;
+      gather_slots(config, window, memory, step, i, slots);
+      const std::size_t from = first * config.head_dim;
+      const std::size_t size = (last - first) * config.head_dim;
+      kernels::sparse_attention({.heads = last - first,
+                                 .head_dim = config.head_dim,
+                                 .scale = scale,
+                                 .query = query.row(i).subspan(from, size),
+                                 .rows = slots.rows,
+                                 .used = slots.used,
+                                 .sink = std::span(weights.sink).subspan(first, last - first),
+                                 .rounding = context.numerics.rounding()},
+                                heads.row(i).subspan(from, size));
+    }
+  });
+  return heads;
+}
+
+// Multiply-adds of attend(): both products over the slots in use.
+std::uint64_t attention_work(const Csa2Config& config, const Step& step) {
+  std::uint64_t slots = 0;
+  for (std::size_t i = 0; i < step.count; ++i) {
+    slots += static_cast<std::uint64_t>(
+        std::min(config.window, step.position(i) - step.segment_start + 1));
+    if (config.ratio > 0) slots += step.selection.rows[i].size();
+  }
+  return slots * config.heads * config.head_dim * 2;
+}
+
+tensor::FloatMatrix project_output(ForwardContext& context, const Csa2Config& config,
+                                   const Csa2Weights& weights, const tensor::FloatMatrix& heads) {
+  const std::size_t group_width = heads.columns() / config.output_groups;
+  const std::size_t rank = weights.wo_a.front().rows;
+  tensor::FloatMatrix joined(heads.rows(), config.output_groups * rank);
+  tensor::FloatMatrix part(heads.rows(), group_width);
+  for (std::size_t group = 0; group < config.output_groups; ++group) {
+    for (std::size_t i = 0; i < heads.rows(); ++i) {
+      const auto source = heads.row(i).subspan(group * group_width, group_width);
+      std::copy(source.begin(), source.end(), part.row(i).begin());
+    }
+    const tensor::FloatMatrix low = rounded_linear(context, weights.wo_a[group], part);
+    for (std::size_t i = 0; i < heads.rows(); ++i) {
+      std::copy(low.row(i).begin(), low.row(i).end(),
+                joined.row(i).begin() + static_cast<std::ptrdiff_t>(group * rank));
+    }
+  }
+  return rounded_linear(context, weights.wo_b, quantize_activations(context, joined));
+}
+
+// Block numbers of the candidate pool; every block if it holds all.
+void observe_pool(const ForwardContext& context, const Csa2Config& config, const Step& step) {
+  const auto block_size = static_cast<std::int64_t>(config.indexer.pool_block_size);
+  std::vector<std::int32_t> blocks;
+  for (std::size_t i = 0; i < step.count; ++i) {
+    std::vector<std::int32_t> chosen = step.pool.positions[i].chosen;
+    if (step.pool.positions[i].holds_all) {
+      const std::int64_t visible = (step.position(i) + 1) / config.ratio;
+      chosen.resize(static_cast<std::size_t>((visible + block_size - 1) / block_size));
+      std::iota(chosen.begin(), chosen.end(), 0);
+    }
+    chosen.resize(config.indexer.pool_blocks, -1);
+    blocks.insert(blocks.end(), chosen.begin(), chosen.end());
+  }
+  context.observer->on_integers({.name = "pool",
+                                 .layer = config.layer,
+                                 .first_position = step.first_position,
+                                 .width = config.indexer.pool_blocks},
+                                blocks);
+}
+
+void observe_selection(const ForwardContext& context, const Csa2Config& config, const Step& step) {
+  if (context.observer == nullptr) return;
+  std::vector<std::int32_t> rows;
+  for (const auto& chosen : step.selection.rows) {
+    rows.insert(rows.end(), chosen.begin(), chosen.end());
+    rows.insert(rows.end(), config.indexer.topk - chosen.size(), -1);
+  }
+  context.observer->on_integers({.name = "index",
+                                 .layer = config.layer,
+                                 .first_position = step.first_position,
+                                 .width = config.indexer.topk},
+                                rows);
+  if (config.indexer.pool == IndexerConfig::Pool::kBuild) observe_pool(context, config, step);
+}
+
+}  // namespace
+
+tensor::FloatMatrix csa2_attention(ForwardContext& context, const Csa2Config& config,
+                                   const Csa2Weights& weights, const tensor::FloatMatrix& u,
+                                   const LayerMemory& memory, Step& step) {
+  const tensor::FloatMatrix input = quantize_activations(context, u);
+  tensor::FloatMatrix latent = rounded_linear(context, weights.wq_a, input);
+  norm_rows(context, config.norm_eps, weights.q_norm, latent);
+  latent = quantize_activations(context, latent);
+  tensor::FloatMatrix query = rounded_linear(context, weights.wq_b, latent);
+  rotate_heads(context, config, step, RotaryDirection::kForward, query);
+
+  tensor::FloatMatrix rows = rounded_linear(context, weights.wkv, input);
+  norm_rows(context, config.norm_eps, weights.kv_norm, rows);
+  rotate_heads(context, config, step, RotaryDirection::kForward, rows);
+  const WindowRows window = update_window(
+      {.slots = config.window, .ring = static_cast<std::size_t>(memory.ring)}, rows, step);
+  if (context.observer != nullptr) {
+    context.observer->on_floats({.name = "window",
+                                 .layer = config.layer,
+                                 .first_position = step.first_position,
+                                 .width = config.head_dim},
+                                window.newest(step.count));
+  }
+  if (config.selects_rows) {
+    select_rows(
+        context, config.indexer, weights.indexer,
+        {.u = u, .query_latent = latent, .key_stream = static_cast<std::size_t>(memory.index_keys)},
+        step);
+    observe_selection(context, config, step);
+  }
+  context.work.attention += attention_work(config, step);
+  tensor::FloatMatrix heads = attend(context, config, weights, query, window, memory, step);
+  rotate_heads(context, config, step, RotaryDirection::kInverse, heads);
+  return project_output(context, config, weights, heads);
+}
+
+}  // namespace locket::model

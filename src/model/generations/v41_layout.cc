@@ -1,0 +1,42 @@
+#include "model/generations/v41_layout.h"
+
+namespace locket::model {
+
+V41Memory make_v41_memory(const V41Config& config, NumericsMode mode) {
+  V41Memory memory;
+  if (!Numerics{.mode = mode}.quantizes_memory()) {
+    memory.formats = {
+        .rows = RowFormat::kF32, .index_keys = RowFormat::kF32, .window = RowFormat::kF32};
+  }
+  const auto dim = static_cast<std::size_t>(config.head_dim);
+  const auto index_dim = static_cast<std::size_t>(config.index_head_dim);
+  std::vector<LayerMemory> sources(config.layers.size());
+  for (std::int64_t layer = 0; layer < config.layer_count; ++layer) {
+    const auto at = static_cast<std::size_t>(layer);
+    const LayerRole& role = config.layers[at];
+    LayerMemory& place = sources[at];
+    if (role.writes_rows) {
+      place.rows = static_cast<int>(memory.layout.streams.size());
+      memory.layout.streams.push_back({.name = "rows",
+                                       .layer = layer,
+                                       .tokens_per_row = role.ratio,
+                                       .row_bytes = row_bytes(memory.formats.rows, dim)});
+      place.index_keys = static_cast<int>(memory.layout.streams.size());
+      memory.layout.streams.push_back(
+          {.name = "index keys",
+           .layer = layer,
+           .tokens_per_row = role.ratio,
+           .row_bytes = row_bytes(memory.formats.index_keys, index_dim)});
+    } else if (role.kv_source >= 0) {
+      place = sources[static_cast<std::size_t>(role.kv_source)];
+    }
+    place.ring = static_cast<int>(memory.layout.rings.size());
+    memory.layout.rings.push_back({.layer = layer,
+                                   .slots = config.sliding_window,
+                                   .row_bytes = row_bytes(memory.formats.window, dim)});
+  }
+  memory.layers = std::move(sources);
+  return memory;
+}
+
+}  // namespace locket::model

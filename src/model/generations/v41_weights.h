@@ -1,0 +1,49 @@
+// The weights of a V4.1 model under their released names, and how they are loaded. What the text
+// path does not need (drafts, vision) is recognised and left unread; everything else must be there,
+// and nothing else may be.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/compressor.h"
+#include "model/csa2_attention.h"
+#include "model/embedding.h"
+#include "model/engram.h"
+#include "model/generations/v41_config.h"
+#include "model/generations/weight_reader.h"
+#include "model/hyper_connections.h"
+#include "model/moe.h"
+
+namespace locket::model {
+
+struct V41LayerWeights {
+  std::vector<float> attention_norm;  // [hidden]
+  std::vector<float> ffn_norm;        // [hidden]
+  HyperConnectionsWeights attention_site;
+  HyperConnectionsWeights ffn_site;
+  Csa2Weights attention;
+  std::optional<CompressorWeights> compressor;  // KV sources
+  MoeWeights moe;
+  std::optional<EngramWeights> engram;
+  std::optional<EngramTable> engram_table;
+};
+
+struct V41Weights {
+  EmbeddingWeights embedding;
+  std::vector<V41LayerWeights> layers;
+  OutputHeadWeights head;
+};
+
+struct LoadedV41Weights {
+  V41Weights weights;
+  std::string skipped;  // one line about tensors that were recognised and not loaded; may be empty
+};
+
+// kBadCheckpoint names the tensor, the file, what was found and what is wanted.
+[[nodiscard]] Result<LoadedV41Weights> load_v41_weights(const V41Config& config,
+                                                        WeightReader& reader);
+
+}  // namespace locket::model

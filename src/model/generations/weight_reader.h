@@ -1,0 +1,57 @@
+// Reads named tensors of a checkpoint into the forms that the mechanisms take. Every tensor is
+// checked (dtype, shape, NaN codes) and claimed. A weight with a `.scale` beside it is FP8 (scales
+// per 32 x 32) or packed FP4 (scales per row and 32); without one it is plain BF16 or F32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/checkpoint.h"
+#include "kernels/weight_matrix.h"
+#include "tensor/aligned_buffer.h"
+
+namespace locket::model {
+
+// Called after every tensor with the bytes read so far and the bytes of the whole checkpoint.
+using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
+
+class WeightReader {
+ public:
+  // REQUIRES: `checkpoint` outlives the reader.
+  WeightReader(checkpoint::Checkpoint& checkpoint, LoadProgress progress);
+
+  // NAME.weight [rows, columns] with NAME.scale, or plain.
+  [[nodiscard]] Result<kernels::WeightMatrix> matrix(const std::string& name, std::int64_t rows,
+                                                     std::int64_t columns);
+  // The same cut into `groups` matrices of rows / groups consecutive rows each.
+  [[nodiscard]] Result<std::vector<kernels::WeightMatrix>> grouped_matrix(const std::string& name,
+                                                                          std::int64_t rows,
+                                                                          std::int64_t columns,
+                                                                          std::int64_t groups);
+  // A plain matrix under its whole name, BF16 or F32.
+  [[nodiscard]] Result<kernels::WeightMatrix> plain_matrix(const std::string& name,
+                                                           std::int64_t rows, std::int64_t columns);
+  // BF16 or F32 values as float32.
+  [[nodiscard]] Result<std::vector<float>> values(const std::string& name,
+                                                  const tensor::Shape& shape);
+  // Raw BF16 bytes.
+  [[nodiscard]] Result<tensor::AlignedBuffer> bf16_bytes(const std::string& name,
+                                                         const tensor::Shape& shape);
+
+  checkpoint::Checkpoint& checkpoint() { return *checkpoint_; }
+  std::uint64_t done_bytes() const { return done_bytes_; }
+
+ private:
+  [[nodiscard]] Result<tensor::AlignedBuffer> read(const checkpoint::StoredTensor& tensor);
+
+  checkpoint::Checkpoint* checkpoint_;
+  LoadProgress progress_;
+  std::uint64_t done_bytes_ = 0;
+  std::uint64_t total_bytes_ = 0;
+};
+
+}  // namespace locket::model

@@ -1,0 +1,134 @@
+#include "model/hyper_connections.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/double_dot.h"
+#include "kernels/elementary.h"
+
+namespace locket::model {
+namespace {
+
+// rows of a [size, size] matrix become softmax + eps.
+void softmax_rows(std::span<float> matrix, std::size_t size, float eps) {
+  for (std::size_t row = 0; row < size; ++row) {
+    const auto values = matrix.subspan(row * size, size);
+    const float maximum = *std::max_element(values.begin(), values.end());
+    float sum = 0.0f;
+    for (float& value : values) {
+      value = kernels::exp_value(value - maximum);
+      sum += value;
+    }
+    for (float& value : values) value = value / sum + eps;
+  }
+}
+
+void divide_rows(std::span<float> matrix, std::size_t size, float eps) {
+  for (std::size_t row = 0; row < size; ++row) {
+    float sum = 0.0f;
+    for (std::size_t column = 0; column < size; ++column) sum += matrix[row * size + column];
+    for (std::size_t column = 0; column < size; ++column) matrix[row * size + column] /= sum + eps;
+  }
+}
+
+void divide_columns(std::span<float> matrix, std::size_t size, float eps) {
+  for (std::size_t column = 0; column < size; ++column) {
+    float sum = 0.0f;
+    for (std::size_t row = 0; row < size; ++row) sum += matrix[row * size + column];
+    for (std::size_t row = 0; row < size; ++row) matrix[row * size + column] /= sum + eps;
+  }
+}
+
+}  // namespace
+
+void split_coefficients(const HyperConnectionsConfig& config,
+                        const HyperConnectionsWeights& weights, std::span<const float> mixes,
+                        const CoefficientSpans& out) {
+  const std::size_t size = config.streams;
+  const auto mixed = [&](std::size_t i, std::size_t part) {
+    return mixes[i] * weights.scale[part] + weights.base[i];
+  };
+  for (std::size_t i = 0; i < size; ++i) {
+    out.pre[i] = kernels::sigmoid(mixed(i, 0)) + config.hc_eps;
+    out.post[i] = 2.0f * kernels::sigmoid(mixed(size + i, 1));
+  }
+  for (std::size_t i = 0; i < size * size; ++i) out.comb[i] = mixed(2 * size + i, 2);
+  softmax_rows(out.comb, size, config.hc_eps);
+  divide_columns(out.comb, size, config.hc_eps);
+  for (std::size_t iteration = 1; iteration < config.sinkhorn_iterations; ++iteration) {
+    divide_rows(out.comb, size, config.hc_eps);
+    divide_columns(out.comb, size, config.hc_eps);
+  }
+}
+
+HyperConnections hyper_connections(ForwardContext& context, const HyperConnectionsConfig& config,
+                                   const HyperConnectionsWeights& weights,
+                                   const tensor::FloatMatrix& streams) {
+  const std::size_t tokens = streams.rows();
+  const std::size_t width = streams.columns();
+  const std::size_t mix_count = weights.base.size();
+  HyperConnections site = {.pre = {tokens, config.streams},
+                           .post = {tokens, config.streams},
+                           .comb = {tokens, config.streams * config.streams}};
+  context.workers.parallel_for(tokens, 1, [&](std::size_t begin, std::size_t end) {
+    std::vector<float> mixes(mix_count);
+    for (std::size_t token = begin; token < end; ++token) {
+      const auto flat = streams.row(token);
+      const auto mean =
+          static_cast<float>(kernels::dot_in_double(flat, flat) / static_cast<double>(width));
+      const float factor = 1.0f / std::sqrt(mean + config.norm_eps);
+      for (std::size_t mix = 0; mix < mix_count; ++mix) {
+        const auto row = std::span(weights.fn).subspan(mix * width, width);
+        mixes[mix] = static_cast<float>(kernels::dot_in_double(row, flat)) * factor;
+      }
+      split_coefficients(
+          config, weights, mixes,
+          {.pre = site.pre.row(token), .post = site.post.row(token), .comb = site.comb.row(token)});
+    }
+  });
+  context.work.matmul += tokens * mix_count * width;
+  return site;
+}
+
+tensor::FloatMatrix collapse_streams(const ForwardContext& context,
+                                     const tensor::FloatMatrix& streams,
+                                     const tensor::FloatMatrix& pre) {
+  const std::size_t count = pre.columns();
+  const std::size_t hidden = streams.columns() / count;
+  tensor::FloatMatrix collapsed(streams.rows(), hidden);
+  for (std::size_t token = 0; token < streams.rows(); ++token) {
+    const auto source = streams.row(token);
+    const auto weights = pre.row(token);
+    const auto out = collapsed.row(token);
+    for (std::size_t i = 0; i < hidden; ++i) {
+      float sum = weights[0] * source[i];
+      for (std::size_t s = 1; s < count; ++s) sum += weights[s] * source[s * hidden + i];
+      out[i] = kernels::round_value(sum, context.numerics.rounding());
+    }
+  }
+  return collapsed;
+}
+
+void expand_streams(const ForwardContext& context, const HyperConnections& site,
+                    const tensor::FloatMatrix& y, tensor::FloatMatrix& streams) {
+  const std::size_t count = site.post.columns();
+  const std::size_t hidden = y.columns();
+  std::vector<float> old(count);
+  for (std::size_t token = 0; token < streams.rows(); ++token) {
+    const auto values = streams.row(token);
+    const auto post = site.post.row(token);
+    const auto comb = site.comb.row(token);
+    for (std::size_t i = 0; i < hidden; ++i) {
+      for (std::size_t j = 0; j < count; ++j) old[j] = values[j * hidden + i];
+      for (std::size_t k = 0; k < count; ++k) {
+        float sum = comb[k] * old[0];
+        for (std::size_t j = 1; j < count; ++j) sum += comb[j * count + k] * old[j];
+        values[k * hidden + i] =
+            kernels::round_value(post[k] * y.row(token)[i] + sum, context.numerics.rounding());
+      }
+    }
+  }
+}
+
+}  // namespace locket::model
