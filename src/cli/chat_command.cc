@@ -1,0 +1,131 @@
+// locket chat: a conversation in the terminal. Ctrl-C stops the answer, not the program.
+#include <fmt/format.h>
+#include <iostream>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <unistd.h>
+
+#include "base/interrupt.h"
+#include "cli/commands.h"
+#include "cli/effort.h"
+#include "cli/model_setup.h"
+#include "cli/reply_printer.h"
+
+namespace locket::cli {
+namespace {
+
+// The answer that Ctrl-C stops, if one is being made.
+class RunningAnswer {
+ public:
+  std::stop_token start() {
+    const std::lock_guard lock(mutex_);
+    source_ = std::stop_source();
+    is_running_ = true;
+    return source_.get_token();
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    is_running_ = false;
+  }
+  // Returns whether there was one.
+  bool stop() {
+    const std::lock_guard lock(mutex_);
+    if (is_running_) source_.request_stop();
+    return is_running_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::stop_source source_;
+  bool is_running_ = false;
+};
+
+// One answer; it joins the conversation, also if it was stopped half-way.
+Status answer(const ModelSetup& setup, const service::CompletionDefaults& defaults,
+              std::stop_token stop, chat::ChatRequest& conversation) {
+  ReplyPrinter printer(stdout);
+  const service::CompletionHooks hooks = {
+      .on_event = [&](const chat::ReplyEvent& event) { printer.on_event(event); },
+      .on_prompt = {},
+      .stop = std::move(stop)};
+  const Result<service::Completion> completion =
+      service::complete(setup.loaded, conversation, defaults, hooks);
+  printer.finish();
+  if (!completion) return tl::make_unexpected(completion.error());
+  if (completion->is_cancelled) fmt::print("(stopped)\n");
+  if (completion->reply.finish_reason == chat::FinishReason::kLength) {
+    fmt::print("(cut off: the limit of tokens is reached)\n");
+  }
+  chat::Message message = chat::text_message(chat::Role::kAssistant, completion->reply.content);
+  message.reasoning = completion->reply.reasoning.value_or("");
+  conversation.messages.push_back(std::move(message));
+  return {};
+}
+
+void print_help() {
+  fmt::print(
+      "Type a message and press Enter. Ctrl-C stops an answer; /new starts over; /exit or Ctrl-D "
+      "ends.\n");
+}
+
+void start_over(const ChatOptions& options, chat::ChatRequest& conversation) {
+  conversation.messages.clear();
+  if (!options.system.empty()) {
+    conversation.messages.push_back(chat::text_message(chat::Role::kSystem, options.system));
+  }
+}
+
+Status converse(const ChatOptions& options, RunningAnswer& running) {
+  chat::ChatRequest conversation;
+  LOCKET_TRY_STATUS(apply_effort(options.effort, conversation));
+  conversation.stop = options.sampling.stop;
+  LOCKET_TRY(const ModelSetup setup, set_up_model(options.model));
+  const service::CompletionDefaults defaults = completion_defaults(options.sampling);
+  const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
+  start_over(options, conversation);
+  if (is_terminal) print_help();
+  std::string line;
+  while (true) {
+    if (is_terminal) fmt::print("> ");
+    std::fflush(stdout);
+    if (!std::getline(std::cin, line) || line == "/exit") break;
+    if (line.empty()) continue;
+    if (line == "/help") {
+      print_help();
+      continue;
+    }
+    if (line == "/new") {
+      start_over(options, conversation);
+      continue;
+    }
+    conversation.messages.push_back(chat::text_message(chat::Role::kUser, line));
+    const Status status = answer(setup, defaults, running.start(), conversation);
+    running.end();
+    if (!status) {  // this turn failed; the conversation goes on without it
+      conversation.messages.pop_back();
+      if (status.error().code == ErrorCode::kCancelled) {
+        fmt::print("(stopped)\n");
+      } else {
+        report(status.error());
+      }
+    }
+  }
+  if (is_terminal) fmt::print("\n");
+  return {};
+}
+
+}  // namespace
+
+int run_chat(const ChatOptions& options) {
+  RunningAnswer running;
+  // Made first, so that the engine's threads leave Ctrl-C to it.
+  const InterruptWatcher watcher([&] {
+    if (!running.stop()) fmt::print("\n(nothing to stop; /exit or Ctrl-D ends)\n> ");
+    std::fflush(stdout);
+  });
+  const Status status = converse(options, running);
+  return status ? 0 : report(status.error());
+}
+
+}  // namespace locket::cli

@@ -1,0 +1,157 @@
+// locket demo: a hundred messages with the small model; does it remember the first? The
+// conversations come from recall.json beside the model: a fact in the first message, other talk,
+// the question in the last one, and the answers of the Python reference that trained the model.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/model_path.h"
+#include "cli/model_setup.h"
+#include "cli/reply_printer.h"
+
+namespace locket::cli {
+namespace {
+
+struct RecallCase {
+  chat::ChatRequest request;
+  std::string expected;   // the right answer
+  std::string reference;  // what the Python reference answered
+};
+
+struct RecallCases {
+  std::vector<RecallCase> recall;
+  std::vector<RecallCase> controls;  // the same talk without the fact
+};
+
+constexpr double kReleaseBytesPerToken = 890.0;  // DeepSeek-V4.1-Flash; see locket memory
+
+Result<std::vector<RecallCase>> read_cases(const nlohmann::json& list) {
+  std::vector<RecallCase> cases;
+  for (const auto& entry : list) {
+    RecallCase recall;
+    recall.request.thinking = chat::ThinkingMode::kChat;
+    for (const auto& message : entry.at("messages")) {
+      const bool is_user = message.at("role") == "user";
+      recall.request.messages.push_back(
+          chat::text_message(is_user ? chat::Role::kUser : chat::Role::kAssistant,
+                             message.at("content").get<std::string>()));
+    }
+    recall.expected = entry.at("expected").get<std::string>();
+    recall.reference = entry.at("bounded").get<std::string>();
+    cases.push_back(std::move(recall));
+  }
+  return cases;
+}
+
+Result<RecallCases> load_cases(const std::filesystem::path& model) {
+  const std::filesystem::path path = model / "recall.json";
+  LOCKET_TRY(const std::string text, read_whole_file(path));
+  try {
+    const auto parsed = nlohmann::json::parse(text);
+    RecallCases cases;
+    LOCKET_TRY(cases.recall, read_cases(parsed.at("recall")));
+    LOCKET_TRY(cases.controls, read_cases(parsed.at("controls")));
+    if (cases.recall.empty()) return fail(ErrorCode::kBadRequest, path.string() + " is empty");
+    return cases;
+  } catch (const nlohmann::json::exception& error) {
+    return fail(ErrorCode::kBadRequest, fmt::format("{}: {}", path.string(), error.what()));
+  }
+}
+
+std::string text_of(const chat::Message& message) { return message.content.front().text; }
+
+// The first conversation, shortened, with its answer as it is made.
+Status show_first(const ModelSetup& setup, const RecallCase& first) {
+  const auto& messages = first.request.messages;
+  constexpr std::size_t kShownAtStart = 4;
+  constexpr std::size_t kShownAtEnd = 3;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (i == kShownAtStart && messages.size() > kShownAtStart + kShownAtEnd) {
+      fmt::print("       ... {} more messages ...\n",
+                 messages.size() - kShownAtStart - kShownAtEnd);
+    }
+    if (i >= kShownAtStart && i + kShownAtEnd < messages.size()) continue;
+    fmt::print("{:>5}  {}\n", messages[i].role == chat::Role::kUser ? "you" : "mini",
+               text_of(messages[i]));
+  }
+  fmt::print("{:>5}  ", "mini");
+  ReplyPrinter printer(stdout);
+  const service::CompletionHooks hooks = {
+      .on_event = [&](const chat::ReplyEvent& event) { printer.on_event(event); }};
+  LOCKET_TRY(const service::Completion completion,
+             service::complete(setup.loaded, first.request, {}, hooks));
+  printer.finish();
+  fmt::print("\nThat was message {} of {}, after {} tokens.\n", messages.size() + 1,
+             messages.size() + 1, completion.prompt_tokens);
+  const cache::KvLayout& layout = setup.model().memory().layout;
+  fmt::print(
+      "What it keeps of them: {:.1f} bytes a token, rows and index keys in FP4, and rings of {} "
+      "bytes "
+      "for\nthe newest {} tokens. DeepSeek-V4.1-Flash keeps {:.0f} bytes a token in the same "
+      "format, "
+      "the first\nDeepSeek kept 389,120 (see: locket memory).\n\n",
+      layout.bytes_per_token(), layout.ring_bytes(), setup.model().config().sliding_window,
+      kReleaseBytesPerToken);
+  return {};
+}
+
+struct Score {
+  std::size_t right = 0;
+  std::size_t as_reference = 0;
+  std::size_t tokens = 0;
+  double seconds = 0;
+};
+
+Result<Score> count_right(const ModelSetup& setup, const std::vector<RecallCase>& cases,
+                          std::size_t limit, std::string_view what) {
+  Score score;
+  const std::size_t count = std::min(limit, cases.size());
+  const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (is_terminal) fmt::print(stderr, "\r{} {} of {} ", what, i + 1, count);
+    LOCKET_TRY(const service::Completion completion,
+               service::complete(setup.loaded, cases[i].request, {}, {}));
+    score.right += completion.reply.content == cases[i].expected ? 1 : 0;
+    score.as_reference += completion.reply.content == cases[i].reference ? 1 : 0;
+    score.tokens += completion.prompt_tokens + completion.token_ids.size();
+    score.seconds += completion.prompt_seconds + completion.generation_seconds;
+  }
+  if (is_terminal) fmt::print(stderr, "\r\033[K");
+  return score;
+}
+
+Status demo(const DemoOptions& options) {
+  LOCKET_TRY(const std::filesystem::path folder, resolve_model(options.model.model));
+  LOCKET_TRY(const RecallCases cases, load_cases(folder));
+  LOCKET_TRY(const ModelSetup setup, set_up_model(options.model));
+  fmt::print("A hundred messages with {}. Does it remember the first?\n\n",
+             folder.filename().string());
+  LOCKET_TRY_STATUS(show_first(setup, cases.recall.front()));
+  const auto limit = static_cast<std::size_t>(options.conversations);
+  const std::size_t recall_count = std::min(limit, cases.recall.size());
+  const std::size_t control_count = std::min(limit, cases.controls.size());
+  LOCKET_TRY(const Score recall, count_right(setup, cases.recall, limit, "conversation"));
+  LOCKET_TRY(const Score controls, count_right(setup, cases.controls, limit, "control"));
+  fmt::print(
+      "{} of {} such conversations end with the right answer; {} of {} answers equal those "
+      "of the\nPython reference.\n",
+      recall.right, recall_count, recall.as_reference, recall_count);
+  fmt::print("{} of {} controls, the same talk without the fact, say that they do not know.\n",
+             controls.right, control_count);
+  fmt::print(
+      "{} tokens in {:.1f} s: {:.0f} tokens a second.\n", recall.tokens + controls.tokens,
+      recall.seconds + controls.seconds,
+      static_cast<double>(recall.tokens + controls.tokens) / (recall.seconds + controls.seconds));
+  return {};
+}
+
+}  // namespace
+
+int run_demo(const DemoOptions& options) {
+  const Status status = demo(options);
+  return status ? 0 : report(status.error());
+}
+
+}  // namespace locket::cli

@@ -1,0 +1,30 @@
+// What every command that runs a model needs: the loaded model, made from the command's options,
+// with progress on a terminal while the weights are read.
+#pragma once
+
+#include "cli/options.h"
+#include "kernels/index_scores.h"
+#include "service/completion.h"
+#include "service/loaded_model.h"
+
+namespace locket::cli {
+
+struct ModelSetup {
+  service::LoadedModel loaded;
+  double load_seconds = 0;
+
+  engine::Engine& engine() const { return loaded.engine(); }
+  const model::V41Model& model() const { return loaded.engine().model(); }
+};
+
+[[nodiscard]] Result<ModelSetup> set_up_model(
+    const ModelOptions& options,
+    kernels::IndexScoreRounding index_scores = kernels::IndexScoreRounding::kF32);
+
+// What the sampling options mean for requests that do not say otherwise.
+service::CompletionDefaults completion_defaults(const SamplingOptions& options);
+
+// Prints "locket: error_code: message" to stderr; the exit code of a failure.
+int report(const Error& error);
+
+}  // namespace locket::cli

@@ -1,0 +1,104 @@
+// What each command takes. Filled by parse_options(), which checks ranges and known values; MODEL
+// is a checkpoint folder and defaults to the small model that ships.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace locket::cli {
+
+// What every command that runs a model takes.
+struct ModelOptions {
+  std::filesystem::path model;            // empty: the small model that ships
+  std::string mode = "reference";         // reference, wide or plain
+  std::string replay = "bounded";         // bounded, exact or full
+  std::size_t threads = 0;                // 0: one per core
+  std::uint64_t memory_budget_bytes = 0;  // page pool; 0: a share of the free memory
+};
+
+struct SamplingOptions {
+  double temperature = 0.0;
+  std::int64_t top_k = 0;  // 0: off
+  double top_p = 1.0;
+  double min_p = 0.0;
+  std::uint64_t seed = 0;
+  std::int64_t max_tokens = 0;  // 0: to the end of the context
+  std::vector<std::string> stop;
+};
+
+struct ChatOptions {
+  ModelOptions model;
+  SamplingOptions sampling;
+  std::string system;
+  std::string effort;  // empty: chat mode; a name or 1..100: thinking mode
+};
+
+struct DemoOptions {
+  ModelOptions model;
+  std::int64_t conversations = 50;  // how many of the recall conversations are counted
+};
+
+struct InspectOptions {
+  ModelOptions model;
+  std::int64_t context = 32768;  // tokens of context at which work is counted
+};
+
+struct MemoryOptions {
+  std::vector<std::filesystem::path> models;
+  std::int64_t tokens = 2048;  // length of the live cache that is measured
+};
+
+struct ParseOptions {
+  std::optional<std::int64_t> chunks;  // split the text every N bytes; 0 or none: whole
+};
+
+struct RenderOptions {
+  std::filesystem::path tokenizer;  // a tokenizer.json; empty: the small model's
+};
+
+struct RunOptions {
+  ModelOptions model;
+  SamplingOptions sampling;
+  std::string prompt;              // -p: one user message
+  std::filesystem::path messages;  // --messages FILE: a chat request as JSON
+  std::string effort;
+  bool json = false;
+};
+
+struct TokensOptions {
+  std::filesystem::path model;      // a checkpoint folder
+  std::filesystem::path tokenizer;  // or a tokenizer.json
+  bool json = false;
+  bool decode = false;
+};
+
+struct TraceOptions {
+  ModelOptions model;
+  std::filesystem::path ids;
+  std::filesystem::path output;
+  std::int64_t chunk = 0;                      // prompt slice; 0: whole
+  std::optional<std::int64_t> decode_from;     // ids from here on go one at a time
+  std::string index_scores = "f32";            // f32 or bf16
+  std::vector<std::string> what = {"logits"};  // logits, streams, attention, moe, rows, ...
+  std::optional<std::int64_t> layer;           // with `from`: one layer on recorded inputs
+  std::filesystem::path from;
+};
+
+using Command = std::variant<ChatOptions, DemoOptions, InspectOptions, MemoryOptions, ParseOptions,
+                             RenderOptions, RunOptions, TokensOptions, TraceOptions>;
+
+// The command that `argc`, `argv` ask for. `exit_code` is set and no command returned when the
+// parser has already answered (--help, --version, wrong use).
+struct ParsedOptions {
+  std::optional<Command> command;
+  int exit_code = 0;
+};
+ParsedOptions parse_options(int argc, char** argv);
+
+}  // namespace locket::cli

@@ -1,0 +1,27 @@
+#include <variant>
+
+#include "cli/commands.h"
+
+namespace locket::cli {
+namespace {
+
+// One overload per command; std::visit below does not compile if one is missing.
+int run(const ChatOptions& options) { return run_chat(options); }
+int run(const DemoOptions& options) { return run_demo(options); }
+int run(const InspectOptions& options) { return run_inspect(options); }
+int run(const MemoryOptions& options) { return run_memory(options); }
+int run(const ParseOptions& options) { return run_parse(options); }
+int run(const RenderOptions& options) { return run_render(options); }
+int run(const RunOptions& options) { return run_run(options); }
+int run(const TokensOptions& options) { return run_tokens(options); }
+int run(const TraceOptions& options) { return run_trace(options); }
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  const ParsedOptions parsed = parse_options(argc, argv);
+  if (!parsed.command.has_value()) return parsed.exit_code;
+  return std::visit([](const auto& options) { return run(options); }, *parsed.command);
+}
+
+}  // namespace locket::cli

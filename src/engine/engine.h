@@ -1,0 +1,69 @@
+// The engine: one loaded checkpoint with its threads and its page pool; sessions are made from it.
+// Immutable after open() but for the pool, so it may be shared; one session may run at a time,
+// since the worker pool takes one caller. Not movable: sessions refer to it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/worker_pool.h"
+#include "cache/page_pool.h"
+#include "checkpoint/checkpoint.h"
+#include "engine/replay.h"
+#include "engine/session.h"
+#include "model/generations/v41.h"
+
+namespace locket::engine {
+
+struct EngineOptions {
+  model::Numerics numerics = {};
+  ReplayMode replay = ReplayMode::kBounded;
+  std::size_t threads = 0;              // 0: one per core
+  std::uint64_t pool_budget_bytes = 0;  // 0: a quarter of the memory that is free now
+  model::LoadProgress progress = {};    // may be empty
+};
+
+class Engine {
+ public:
+  // Reads FOLDER/config.json and its safetensors files. `token_map`: Engram class of every token
+  // id. Errors name the file, the tensor or key, what was found and what is wanted.
+  [[nodiscard]] static Result<std::unique_ptr<Engine>> open(const std::filesystem::path& folder,
+                                                            std::vector<std::int32_t> token_map,
+                                                            const EngineOptions& options);
+
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const model::V41Model& model() const { return model_; }
+  const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
+  cache::PagePool& pool() { return pool_; }
+  WorkerPool& workers() { return workers_; }
+  ReplayMode replay() const { return replay_; }
+
+  std::size_t vocabulary_size() const;
+  // Tokens that a sequence may have (max_position_embeddings).
+  std::size_t max_positions() const;
+  TokenId eos_token() const;
+
+  // A session with the engine's replay mode. `observer` may be null.
+  Session make_session(model::ForwardObserver* observer = nullptr);
+
+  // Lines for the user: unknown config keys, tensors left unread. May be empty.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  Engine(checkpoint::Checkpoint checkpoint, model::V41Model model, const EngineOptions& options);
+
+  checkpoint::Checkpoint checkpoint_;
+  model::V41Model model_;
+  cache::PagePool pool_;
+  WorkerPool workers_;
+  ReplayMode replay_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace locket::engine
