@@ -1,0 +1,116 @@
+// `locket render` and `locket parse`, run as programs.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <string>
+#include <string_view>
+#include <sys/wait.h>
+#include <vector>
+
+#include "tests/chat/chat_rows.h"
+
+namespace locket::chat {
+namespace {
+
+struct Run {
+  int exit_code = -1;
+  std::vector<OrderedJson> lines;
+};
+
+// Runs the program with `arguments` and `input` on its standard input.
+Run run_program(const std::string& arguments, const std::string& input) {
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) /
+      ("locket_command_" +
+       std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+  std::ofstream(file, std::ios::binary) << input;
+  const std::string command =
+      std::string(LOCKET_PROGRAM) + " " + arguments + " < '" + file.string() + "'";
+  Run run;
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return run;
+  std::string output;
+  std::array<char, 4096> buffer{};
+  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    output.append(buffer.data(), got);
+  }
+  const int status = ::pclose(pipe);
+  run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    run.lines.push_back(OrderedJson::parse(line, nullptr, false));
+  }
+  std::filesystem::remove(file);
+  return run;
+}
+
+std::string small_tokenizer_option() {
+  return std::string("--tokenizer '") + LOCKET_TEST_DATA + "/text/small_tokenizer.json'";
+}
+
+TEST(RenderCommandTest, AnswersEveryLineWithItsPrompt) {
+  const Run run = run_program(
+      "render " + small_tokenizer_option(),
+      R"({"thinking": {"type": "disabled"}, "messages": [{"role": "user", "content": "hi"}]})"
+      "\n\n"
+      R"({"messages": []})"
+      "\n{\"messages\": \"\xFF\"}\n");
+  EXPECT_EQ(run.exit_code, 0);
+  ASSERT_EQ(run.lines.size(), 3U);
+  const OrderedJson& prompt = run.lines[0];
+  EXPECT_EQ(prompt["text"], "<｜begin▁of▁sentence｜><｜User｜>hi<｜Assistant｜></think>");
+  EXPECT_EQ(prompt["segments"][0], (OrderedJson{"c", "<｜begin▁of▁sentence｜>"}));
+  EXPECT_EQ(prompt["segments"][2], (OrderedJson{"t", "hi"}));
+  EXPECT_EQ(prompt["ids"].size(), prompt["n_tokens"]);
+  EXPECT_EQ(prompt["n_images"], 0);
+  EXPECT_EQ(prompt["parser"].dump(), R"({"start":"content","tool_calls":false,"json":false})");
+  EXPECT_EQ(run.lines[1]["error"]["code"], "bad_request");
+  EXPECT_NE(run.lines[2]["error"]["message"].get<std::string>().find("not UTF-8"),
+            std::string::npos);
+}
+
+TEST(RenderCommandTest, FailsWithoutItsTokenizer) {
+  EXPECT_EQ(run_program("render --tokenizer /nowhere/tokenizer.json 2> /dev/null", "").exit_code,
+            1);
+}
+
+TEST(ParseCommandTest, TakesBothFormsOfALine) {
+  const std::string output =
+      R"(r</think>a\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"f\">\n</｜DSML｜ invoke>\n)"
+      R"(</｜DSML｜ calls>)";
+  const std::string input = R"({"text": ")" + output +
+                            R"(", "finish": "stop", "start": "reasoning"})"
+                            "\n" +
+                            R"({"input": {"text": ")" + output +
+                            R"(", "finish": null}, "parser": {"start": "reasoning",
+                               "tool_calls": true, "json": false, "stop": []}})";
+  std::string one_line_each = input;
+  for (std::size_t at = one_line_each.find(",\n "); at != std::string::npos;
+       at = one_line_each.find(",\n ")) {
+    one_line_each.replace(at, 2, ",");
+  }
+  for (const std::string_view chunks : {"", " --chunks 1", " --chunks 7"}) {
+    const Run run = run_program("parse" + std::string(chunks), one_line_each + "\n");
+    EXPECT_EQ(run.exit_code, 0);
+    ASSERT_EQ(run.lines.size(), 2U);
+    for (const OrderedJson& line : run.lines) {
+      EXPECT_EQ(line.dump(),
+                R"({"reasoning":"r","content":"a","tool_calls":[{"name":"f","arguments":"{}"}],)"
+                R"("finish_reason":"tool_calls"})");
+    }
+  }
+}
+
+TEST(ParseCommandTest, NamesWhatIsWrongWithALine) {
+  const Run run = run_program("parse", "{\"text\": \"a\", \"start\": \"middle\"}\n[]\n{}\n");
+  ASSERT_EQ(run.lines.size(), 3U);
+  EXPECT_EQ(run.lines[0]["error"]["message"],
+            "start is \"middle\"; it must be one of content, reasoning, reasoning_continued, "
+            "content_continued, calls");
+  EXPECT_EQ(run.lines[1]["error"]["line"], 2);
+  EXPECT_EQ(run.lines[2]["error"]["message"], "text is missing; it must be a string");
+}
+
+}  // namespace
+}  // namespace locket::chat

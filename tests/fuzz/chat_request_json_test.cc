@@ -1,0 +1,88 @@
+// Hostile and random request bodies: nothing may crash, and the reader agrees with another JSON
+// library on what is JSON.
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "chat/json_reader.h"
+#include "chat/python_json.h"
+#include "tests/chat/chat_rows.h"
+
+namespace locket::chat {
+namespace {
+
+constexpr std::string_view kSeeds[] = {
+    R"({"messages":[{"role":"user","content":"a\u00e9\ud83d\ude00\\\"\n"}],"temperature":0.5,"n":1})",
+    R"({"messages":[{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{\"a\":[1,2.5e3,-0,null,true]}"}}]},{"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"x"}]}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}},"strict":true}}],"tool_choice":{"type":"function","function":{"name":"f"}}})",
+    R"([1,2.50,-7,1e5,1E-7,0.1,123456789012345678901,{"k":{"k":[[],{}]}},false,null,"\u2028/"])",
+    R"({"response_format":{"type":"json_schema","json_schema":{"schema":{"$ref":"#/$defs/a","$defs":{"a":{"type":"object"}}},"strict":true}},"messages":[{"role":"user","content":"q","task":"title"}],"stop":["a","b"],"logit_bias":{"1":2}})"};
+
+constexpr std::string_view kInserts[] = {
+    "\"",   "\\",      "{",    "}",    "[",    "]", ",",  ":",    "0", "-",     ".",   "e",
+    "null", "\\ud83d", "\\u0", "\xFF", "\xC3", "😀", "\n", "true", " ", "1e999", "\\s", "9"};
+
+std::string mutate(std::string text, std::mt19937& random) {
+  const auto below = [&random](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  for (std::size_t edits = 1 + below(3); edits > 0 && !text.empty(); --edits) {
+    const std::size_t at = below(text.size());
+    switch (below(3)) {
+      case 0:
+        text.erase(at, 1 + below(4));
+        break;
+      case 1:
+        text.insert(at, kInserts[below(std::size(kInserts))]);
+        break;
+      default:
+        text[at] = static_cast<char>(below(256));
+        break;
+    }
+  }
+  return text;
+}
+
+TEST(ChatRequestJsonFuzzTest, AgreesWithAnotherLibraryOnWhatIsJson) {
+  std::mt19937 random(20260911);
+  std::size_t accepted = 0;
+  for (int round = 0; round < 40000; ++round) {
+    const std::string text = mutate(std::string(kSeeds[random() % std::size(kSeeds)]), random);
+    const Result<JsonValue> ours = read_json(text, "the body");
+    // It skips a byte order mark at the start; ours refuses one.
+    if (text.starts_with('\xEF')) continue;
+    ASSERT_EQ(ours.has_value(), nlohmann::json::accept(text)) << text;
+    if (!ours) {
+      EXPECT_EQ(tokenizer::repair_utf8(ours.error().message), ours.error().message);
+      continue;
+    }
+    ++accepted;
+    // Written out and read again, the value is the same.
+    const std::string written = python_json(*ours);
+    ASSERT_EQ(python_json(read_json(written, "again").value()), written);
+    ASSERT_EQ(OrderedJson::parse(written), OrderedJson::parse(text)) << text;
+  }
+  EXPECT_GT(accepted, 1000U);
+}
+
+TEST(ChatRequestJsonFuzzTest, NoRequestBringsTheRendererDown) {
+  std::mt19937 random(20260912);
+  std::size_t rendered = 0;
+  for (int round = 0; round < 40000; ++round) {
+    const std::string text = mutate(std::string(kSeeds[random() % std::size(kSeeds)]), random);
+    const Result<ChatRequest> request = parse_chat_request(text);
+    if (!request) {
+      EXPECT_EQ(request.error().code, ErrorCode::kBadRequest);
+      EXPECT_EQ(tokenizer::repair_utf8(request.error().message), request.error().message);
+      continue;
+    }
+    ++rendered;
+    const std::string prompt = join_segments(render_segments(*request).segments);
+    EXPECT_TRUE(prompt.starts_with("<｜begin▁of▁sentence｜>"));
+    EXPECT_EQ(tokenizer::repair_utf8(prompt), prompt);
+  }
+  EXPECT_GT(rendered, 1000U);
+}
+
+}  // namespace
+}  // namespace locket::chat
