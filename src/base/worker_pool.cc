@@ -79,6 +79,11 @@ std::size_t WorkerPool::hardware_threads() {
 
 std::size_t WorkerPool::thread_count() const { return state_->threads.size() + 1; }
 
+std::size_t WorkerPool::grain_for(std::size_t item_work) {
+  constexpr std::size_t kWorthAThread = std::size_t{1} << 18;
+  return std::max<std::size_t>(1, kWorthAThread / std::max<std::size_t>(1, item_work));
+}
+
 void WorkerPool::parallel_for(std::size_t count, std::size_t grain,
                               const std::function<void(std::size_t begin, std::size_t end)>& run) {
   LOCKET_CHECK(grain >= 1);

@@ -22,6 +22,10 @@ class WorkerPool {
   // Threads that the machine runs at once; at least 1.
   static std::size_t hardware_threads();
 
+  // A grain for items of `item_work` multiply-adds each: parts below it would cost more to hand out
+  // than they bring.
+  static std::size_t grain_for(std::size_t item_work);
+
   // Calls run(begin, end) for disjoint ranges that cover [0, count), each a multiple of `grain`
   // long except the last; returns when all are done.
   void parallel_for(std::size_t count, std::size_t grain,

@@ -4,6 +4,7 @@
 #include "kernels/cpu/tables.h"
 #endif
 #include "kernels/reference/reference.h"
+#include "kernels/sum_order.h"
 #include "numerics/group_scaled.h"
 
 namespace locket::kernels {
@@ -46,7 +47,8 @@ void set_active_kernels(const KernelTable* table) { g_active = table; }
 void matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std::size_t out_stride,
             WorkerPool& workers) {
   const KernelTable& table = active_kernels();
-  workers.parallel_for(w.row_groups(), 1, [&](std::size_t first, std::size_t last) {
+  const std::size_t grain = WorkerPool::grain_for(x.tokens * w.columns * kLanes);
+  workers.parallel_for(w.row_groups(), grain, [&](std::size_t first, std::size_t last) {
     table.matmul_groups(w, x, out, out_stride, first, last);
   });
 }

@@ -70,6 +70,17 @@ void gather_slots(const Csa2Config& config, const WindowRows& window, const Laye
   }
 }
 
+// Multiply-adds of attend(): both products over the slots in use.
+std::uint64_t attention_work(const Csa2Config& config, const Step& step) {
+  std::uint64_t slots = 0;
+  for (std::size_t i = 0; i < step.count; ++i) {
+    slots += static_cast<std::uint64_t>(
+        std::min(config.window, step.position(i) - step.segment_start + 1));
+    if (config.ratio > 0) slots += step.selection.rows[i].size();
+  }
+  return slots * config.heads * config.head_dim * 2;
+}
+
 // Attention of all positions: heads [count, heads * head_dim], before the inverse rotation.
 tensor::FloatMatrix attend(ForwardContext& context, const Csa2Config& config,
                            const Csa2Weights& weights, const tensor::FloatMatrix& query,
@@ -80,7 +91,9 @@ tensor::FloatMatrix attend(ForwardContext& context, const Csa2Config& config,
   const std::size_t parts = step.count >= context.workers.thread_count()
                                 ? 1
                                 : std::min(config.heads, context.workers.thread_count());
-  context.workers.parallel_for(step.count * parts, 1, [&](std::size_t begin, std::size_t end) {
+  const std::size_t grain =
+      WorkerPool::grain_for(attention_work(config, step) / (step.count * parts));
+  context.workers.parallel_for(step.count * parts, grain, [&](std::size_t begin, std::size_t end) {
     SlotList slots;
     for (std::size_t item = begin; item < end; ++item) {
       const std::size_t i = item / parts;
@@ -101,17 +114,6 @@ tensor::FloatMatrix attend(ForwardContext& context, const Csa2Config& config,
     }
   });
   return heads;
-}
-
-// Multiply-adds of attend(): both products over the slots in use.
-std::uint64_t attention_work(const Csa2Config& config, const Step& step) {
-  std::uint64_t slots = 0;
-  for (std::size_t i = 0; i < step.count; ++i) {
-    slots += static_cast<std::uint64_t>(
-        std::min(config.window, step.position(i) - step.segment_start + 1));
-    if (config.ratio > 0) slots += step.selection.rows[i].size();
-  }
-  return slots * config.heads * config.head_dim * 2;
 }
 
 tensor::FloatMatrix project_output(ForwardContext& context, const Csa2Config& config,

@@ -20,7 +20,9 @@ void softmax_rows(std::span<float> matrix, std::size_t size, float eps) {
       value = kernels::exp_value(value - maximum);
       sum += value;
     }
-    for (float& value : values) value = value / sum + eps;
+    const float reciprocal =
+        1.0f / sum;  // as the reference's softmax has it: a product, not a division
+    for (float& value : values) value = value * reciprocal + eps;
   }
 }
 
@@ -71,7 +73,8 @@ HyperConnections hyper_connections(ForwardContext& context, const HyperConnectio
   HyperConnections site = {.pre = {tokens, config.streams},
                            .post = {tokens, config.streams},
                            .comb = {tokens, config.streams * config.streams}};
-  context.workers.parallel_for(tokens, 1, [&](std::size_t begin, std::size_t end) {
+  const std::size_t grain = WorkerPool::grain_for(mix_count * width);
+  context.workers.parallel_for(tokens, grain, [&](std::size_t begin, std::size_t end) {
     std::vector<float> mixes(mix_count);
     for (std::size_t token = begin; token < end; ++token) {
       const auto flat = streams.row(token);

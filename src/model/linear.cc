@@ -2,14 +2,14 @@
 
 #include "base/check.h"
 #include "kernels/matmul.h"
-#include "numerics/group_scaled.h"
+#include "kernels/quantize.h"
 
 namespace locket::model {
 
 tensor::FloatMatrix quantize_activations(const ForwardContext& context,
                                          const tensor::FloatMatrix& x) {
   tensor::FloatMatrix quantized = x;
-  if (context.numerics.quantizes_activations()) numerics::fake_quantize_fp8(quantized.values());
+  if (context.numerics.quantizes_activations()) kernels::fake_quantize_fp8(quantized.values());
   return quantized;
 }
 

@@ -1,5 +1,5 @@
-// FP4 E2M1: 1 sign, 2 exponent bits, 1 mantissa bit. Codes 0..7 are 0, .5, 1, 1.5, 2, 3, 4, 6; bit 3
-// is the sign. Stored two codes a byte, the low nibble is the even element.
+// FP4 E2M1: 1 sign, 2 exponent bits, 1 mantissa bit. Codes 0..7 are 0, .5, 1, 1.5, 2, 3, 4, 6; bit
+// 3 is the sign. Stored two codes a byte, the low nibble is the even element.
 #pragma once
 
 #include <array>
@@ -14,8 +14,9 @@ struct Fp4E2m1 {
 };
 
 inline constexpr float kFp4E2m1Max = 6.0f;
-inline constexpr std::array<float, 16> kFp4E2m1Values = {
-    0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
+inline constexpr std::array<float, 16> kFp4E2m1Values = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,
+                                                         4.0f,  6.0f,  -0.0f, -0.5f, -1.0f, -1.5f,
+                                                         -2.0f, -3.0f, -4.0f, -6.0f};
 
 constexpr float to_float(Fp4E2m1 value) { return kFp4E2m1Values[value.code & 15u]; }
 

@@ -2,7 +2,9 @@
 // 0x7F and 0xFF are NaN; the largest value is 448, the smallest 2^-9.
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -23,6 +25,15 @@ constexpr float to_float(Fp8E4m3 value) {
   if (exponent == 0) return sign * static_cast<float>(mantissa) * 0x1p-9f;
   return sign * std::bit_cast<float>((exponent + 120u) << 23 | mantissa << 20);
 }
+
+// Value of every code.
+inline constexpr std::array<float, 256> kFp8E4m3Values = [] {
+  std::array<float, 256> values = {};
+  for (std::size_t code = 0; code < values.size(); ++code) {
+    values[code] = to_float(Fp8E4m3{static_cast<std::uint8_t>(code)});
+  }
+  return values;
+}();
 
 // Round to nearest, ties to even; beyond 448 saturates; NaN gives NaN. Keeps the sign of zero.
 constexpr Fp8E4m3 to_fp8_e4m3(float value) {

@@ -70,8 +70,12 @@ void dequantize_fp8(std::span<const std::uint8_t> codes, std::span<const std::ui
                     std::span<float> values) {
   LOCKET_DCHECK(codes.size() == values.size());
   LOCKET_DCHECK(scales.size() * kFp8GroupSize == values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = to_float(Fp8E4m3{codes[i]}) * to_float(E8m0{scales[i / kFp8GroupSize]});
+  for (std::size_t group = 0; group < scales.size(); ++group) {
+    const float scale = to_float(E8m0{scales[group]});
+    const std::size_t first = group * kFp8GroupSize;
+    for (std::size_t i = first; i < first + kFp8GroupSize; ++i) {
+      values[i] = kFp8E4m3Values[codes[i]] * scale;
+    }
   }
 }
 
@@ -87,8 +91,8 @@ void quantize_fp4_index(std::span<const float> values, std::span<std::uint8_t> c
   }
 }
 
-void dequantize_fp4_index(std::span<const std::uint8_t> codes,
-                          std::span<const std::uint8_t> scales, std::span<float> values) {
+void dequantize_fp4_index(std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales,
+                          std::span<float> values) {
   LOCKET_DCHECK(codes.size() * 2 == values.size());
   LOCKET_DCHECK(scales.size() * kFp4IndexGroupSize == values.size());
   for (std::size_t group = 0; group < scales.size(); ++group) {

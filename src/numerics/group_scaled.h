@@ -31,8 +31,8 @@ void dequantize_fp8(std::span<const std::uint8_t> codes, std::span<const std::ui
 // values [n] -> codes [n / 2] E2M1 packed, scales [n / 32] E8M0.
 void quantize_fp4_index(std::span<const float> values, std::span<std::uint8_t> codes,
                         std::span<std::uint8_t> scales);
-void dequantize_fp4_index(std::span<const std::uint8_t> codes,
-                          std::span<const std::uint8_t> scales, std::span<float> values);
+void dequantize_fp4_index(std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales,
+                          std::span<float> values);
 
 // values [n] -> codes [n / 2] E2M1 packed, scales [n / 16] E4M3.
 void quantize_fp4_main(std::span<const float> values, std::span<std::uint8_t> codes,

@@ -118,21 +118,24 @@ TEST(ChatReplyParserFuzzTest, NoCutChangesTheResult) {
   }
 }
 
-TEST(ChatReplyParserFuzzTest, NoWholeTagEverReachesContentWithTools) {
+// Where a mark was taken out of the middle of a tag, the rest may spell a tag anew; such texts are
+// left out.
+TEST(ChatReplyParserFuzzTest, NoWholeTagEverReachesContent) {
   RandomText random(20260912);
+  std::size_t checked = 0;
   for (int round = 0; round < 20000; ++round) {
     ParserStart start = random_start(random);
     start.json = false;
     const std::string text = random.text();
+    if (text.find("</think>") != std::string::npos) continue;
+    ++checked;
     const Reply reply = parse_whole(start, text);
     for (const std::string_view tag : {"<｜DSML｜", "</｜DSML｜ calls>", "</｜DSML｜ invoke>"}) {
-      // A mark may form anew where another one was taken out of its middle.
-      const bool was_in_one_piece = text.find(tag) != std::string::npos;
-      const bool is_shown = reply.content.find(tag) != std::string::npos;
-      if (text.find("</think>") != std::string::npos) continue;
-      EXPECT_FALSE(was_in_one_piece && is_shown) << text;
+      if (text.find(tag) == std::string::npos) continue;
+      EXPECT_EQ(reply.content.find(tag), std::string::npos) << text;
     }
   }
+  EXPECT_GT(checked, 5000U);
 }
 
 TEST(ChatReplyParserFuzzTest, WellFormedOutputComesBackAsItWasMeant) {
