@@ -1,8 +1,7 @@
 // Speed of the kernels, every table of this machine, one thread. Matrices are small enough for the
 // second cache level, or so large that they come from memory.
-#include <benchmark/benchmark.h>
-
 #include <array>
+#include <benchmark/benchmark.h>
 #include <random>
 #include <string>
 #include <vector>
@@ -48,11 +47,8 @@ WeightMatrix random_weights(WeightFormat format, std::size_t rows, std::size_t c
   if (format == WeightFormat::kFp8) scale_count = (rows + 31) / 32 * (columns / 32);
   if (format == WeightFormat::kFp4) scale_count = rows * (columns / 32);
   const std::vector<std::byte> scales = random_bytes(scale_count, 110, 6);
-  auto packed = pack_weights({.format = format,
-                              .rows = rows,
-                              .columns = columns,
-                              .values = values,
-                              .scales = scales});
+  auto packed = pack_weights(
+      {.format = format, .rows = rows, .columns = columns, .values = values, .scales = scales});
   return std::move(packed.value());
 }
 
@@ -69,10 +65,8 @@ void run_matmul(benchmark::State& state, const KernelTable& table, const MatmulC
   const WeightMatrix w = random_weights(shape.format, shape.rows, shape.columns);
   const std::vector<float> x = random_bf16(shape.tokens * shape.columns);
   std::vector<float> out(shape.tokens * shape.rows);
-  const ActivationRows rows{.data = x.data(),
-                            .stride = shape.columns,
-                            .tokens = shape.tokens,
-                            .values = shape.values};
+  const ActivationRows rows{
+      .data = x.data(), .stride = shape.columns, .tokens = shape.tokens, .values = shape.values};
   for (auto _ : state) {
     table.matmul_groups(w, rows, out.data(), shape.rows, 0, w.row_groups());
     benchmark::DoNotOptimize(out.data());
@@ -92,8 +86,7 @@ struct AttentionCase {
   std::size_t slots;
 };
 
-void run_attention(benchmark::State& state, const KernelTable& table,
-                   const AttentionCase& shape) {
+void run_attention(benchmark::State& state, const KernelTable& table, const AttentionCase& shape) {
   const std::vector<float> query = random_bf16(shape.heads * shape.head_dim);
   const std::vector<float> rows = random_bf16(shape.slots * shape.head_dim);
   const std::vector<std::uint8_t> used(shape.slots, 1);
@@ -129,9 +122,9 @@ void run_index_scores(benchmark::State& state, const KernelTable& table, std::si
     table.index_scores(input, scores);
     benchmark::DoNotOptimize(scores.data());
   }
-  state.counters["Mkeys/s"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * static_cast<double>(count) / 1e6,
-      benchmark::Counter::kIsRate);
+  state.counters["Mkeys/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(count) / 1e6,
+                         benchmark::Counter::kIsRate);
 }
 
 void count_values(benchmark::State& state, std::size_t values) {
@@ -154,8 +147,8 @@ void run_swiglu(benchmark::State& state, const KernelTable& table) {
   const std::vector<float> gate = random_bf16(2304);
   std::vector<float> out(gate.size());
   for (auto _ : state) {
-    table.elementwise.swiglu(gate, gate, {.limit = 10.0f, .weight = 0.5f, .rounding = Rounding::kBf16},
-                             out);
+    table.elementwise.swiglu(gate, gate,
+                             {.limit = 10.0f, .weight = 0.5f, .rounding = Rounding::kBf16}, out);
     benchmark::DoNotOptimize(out.data());
   }
   count_values(state, gate.size());
@@ -243,20 +236,18 @@ void register_table(const KernelTable& table) {
   }
   for (const AttentionCase& shape : kAttentionCases) {
     const std::string title = "attention/" + name + "/" + std::to_string(shape.heads) + "x" +
-                              std::to_string(shape.head_dim) + ", " +
-                              std::to_string(shape.slots) + " slots" +
-                              (shape.rounding == Rounding::kBf16 ? "/bf16" : "/f32");
-    benchmark::RegisterBenchmark(
-        title.c_str(),
-        [&table, shape](benchmark::State& state) { run_attention(state, table, shape); });
+                              std::to_string(shape.head_dim) + ", " + std::to_string(shape.slots) +
+                              " slots" + (shape.rounding == Rounding::kBf16 ? "/bf16" : "/f32");
+    benchmark::RegisterBenchmark(title.c_str(), [&table, shape](benchmark::State& state) {
+      run_attention(state, table, shape);
+    });
   }
   benchmark::RegisterBenchmark(
       ("index_scores/" + name + "/32 heads").c_str(),
       [&table](benchmark::State& state) { run_index_scores(state, table, 32, 4096); });
-  const std::array elementwise = {std::pair{"rms_norm/", &run_rms_norm},
-                                  std::pair{"swiglu/", &run_swiglu},
-                                  std::pair{"rotate_pairs/", &run_rotary},
-                                  std::pair{"fake_quantize_fp8/", &run_fake_quantize}};
+  const std::array elementwise = {
+      std::pair{"rms_norm/", &run_rms_norm}, std::pair{"swiglu/", &run_swiglu},
+      std::pair{"rotate_pairs/", &run_rotary}, std::pair{"fake_quantize_fp8/", &run_fake_quantize}};
   for (const auto& [title, run] : elementwise) {
     benchmark::RegisterBenchmark(
         (title + name).c_str(),
@@ -268,10 +259,10 @@ const int kRegistered = [] {
   for (const KernelTable* table : available_kernels()) {
     if (table != &reference_kernels()) register_table(*table);
   }
-  for (const auto& [title, run] : {std::pair{"rms_norm/reference", &run_rms_norm},
-                                   std::pair{"swiglu/reference", &run_swiglu},
-                                   std::pair{"rotate_pairs/reference", &run_rotary},
-                                   std::pair{"fake_quantize_fp8/reference", &run_fake_quantize}}) {
+  for (const auto& [title, run] :
+       {std::pair{"rms_norm/reference", &run_rms_norm}, std::pair{"swiglu/reference", &run_swiglu},
+        std::pair{"rotate_pairs/reference", &run_rotary},
+        std::pair{"fake_quantize_fp8/reference", &run_fake_quantize}}) {
     benchmark::RegisterBenchmark(
         title, [run = run](benchmark::State& state) { run(state, reference_kernels()); });
   }

@@ -42,6 +42,8 @@ HEADERS = [
     ("dirent.h", ["base/*"], "only base opens files"),
     ("pthread.h", ["base/*"], "only base creates threads"),
     ("sched.h", ["base/*"], "only base creates threads"),
+    ("signal.h", ["base/*"], "only base speaks to the operating system"),
+    ("malloc.h", ["base/*"], "only base speaks to the operating system"),
 ]
 
 # Rooms of which only some headers may be included: (including room, included room) -> headers.

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <malloc.h>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 namespace locket {
 namespace {
@@ -17,16 +20,19 @@ std::uint64_t read_number(const char* path) {
   return file >> value ? value : kUnknown;
 }
 
-std::uint64_t machine_available() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  std::uint64_t kib = 0;
-  std::string unit;
-  while (file >> key >> kib && std::getline(file, unit)) {
-    if (key == "MemAvailable:") return kib * 1024;
+// The value of "key: 123 kB" in a file of such lines, in bytes.
+std::uint64_t read_kib_line(const char* path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key)) continue;
+    std::istringstream value(line.substr(key.size()));
+    std::uint64_t kib = 0;
+    if (value >> kib) return kib * 1024;
   }
   return kUnknown;
 }
+
+std::uint64_t machine_available() { return read_kib_line("/proc/meminfo", "MemAvailable:"); }
 
 std::uint64_t cgroup_available() {
   const std::uint64_t limit = read_number("/sys/fs/cgroup/memory.max");
@@ -41,5 +47,15 @@ std::uint64_t available_memory_bytes() {
   const std::uint64_t least = std::min(machine_available(), cgroup_available());
   return least == kUnknown ? 0 : least;
 }
+
+std::uint64_t resident_memory_bytes() {
+  // The first one walks the page tables and is exact; the counter behind the second may lag.
+  const std::uint64_t walked = read_kib_line("/proc/self/smaps_rollup", "Rss:");
+  if (walked != kUnknown) return walked;
+  const std::uint64_t counted = read_kib_line("/proc/self/status", "VmRSS:");
+  return counted == kUnknown ? 0 : counted;
+}
+
+void return_freed_memory() { ::malloc_trim(0); }
 
 }  // namespace locket

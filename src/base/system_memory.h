@@ -1,4 +1,4 @@
-// How much memory this process may still take.
+// How much memory this process has and may still take.
 #pragma once
 
 #include <cstdint>
@@ -8,5 +8,12 @@ namespace locket {
 // The least of the machine's available memory and what the process's cgroup leaves; 0 if neither
 // can be read.
 std::uint64_t available_memory_bytes();
+
+// Bytes of this process that lie in memory now (its resident set); 0 if that cannot be read.
+std::uint64_t resident_memory_bytes();
+
+// Gives freed memory that the allocator keeps back to the system, so that the resident set is what
+// is in use.
+void return_freed_memory();
 
 }  // namespace locket

@@ -8,8 +8,8 @@
 
 namespace locket::cli {
 
-// Empty or "none": chat mode; a number from 1 to 100 or a name: thinking with that effort. kBadRequest
-// otherwise.
+// Empty or "none": chat mode; a number from 1 to 100 or a name: thinking with that effort.
+// kBadRequest otherwise.
 [[nodiscard]] Status apply_effort(std::string_view effort, chat::ChatRequest& request);
 
 }  // namespace locket::cli

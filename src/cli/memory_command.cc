@@ -7,25 +7,17 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/live_memory.h"
+#include "cli/model_setup.h"
+#include "cli/text_table.h"
 #include "model/generations/lineage_bytes.h"
 
 namespace locket::cli {
 namespace {
 
 constexpr int kDone = 0;
-constexpr int kFailed = 1;
 constexpr double kMebi = 1024.0 * 1024.0;
 constexpr double kBytesPerGib = 1024.0;  // bytes per token of one GiB at 2^20 tokens
-
-// 5031.4375 -> "5,031.4375", 389120 -> "389,120".
-std::string grouped(double value) {
-  std::string text = fmt::format("{:.4f}", value);
-  text.erase(text.find_last_not_of('0') + 1);
-  const std::size_t point = text.find('.');
-  for (std::size_t place = point; place > 3; place -= 3) text.insert(place - 3, ",");
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
 
 std::string layout_formula(const model::LineageLayout& layout) {
   std::string text;
@@ -40,7 +32,7 @@ std::string layout_lines(const model::LineageLayout& layout, double smallest) {
   const auto fixed = static_cast<double>(layout.fixed_bytes());
   const std::string fixed_text = fixed > 0 ? fmt::format("{:.2f}", fixed / kMebi) : "-";
   return fmt::format("  {:<50}{:>12}{:>9.2f}{:>11.3f}{:>11}\n      = {}\n", layout.name,
-                     grouped(bytes), bytes / smallest, bytes / kBytesPerGib, fixed_text,
+                     grouped_decimal(bytes), bytes / smallest, bytes / kBytesPerGib, fixed_text,
                      layout_formula(layout));
 }
 
@@ -79,10 +71,17 @@ std::string lineage_table() {
 
 int run_memory(const MemoryOptions& options) {
   fmt::print("{}", lineage_table());
-  if (options.models.empty()) return kDone;
-  fmt::print(stderr, "locket memory: cannot measure {}: measuring a live memory is not built in\n",
-             options.models.front().string());
-  return kFailed;
+  int code = kDone;
+  for (const std::filesystem::path& model : options.models) {
+    std::fflush(stdout);  // before minutes of work, and before what goes to stderr
+    const Result<std::string> measured = live_memory_text(model, options.tokens);
+    if (measured) {
+      fmt::print("{}", *measured);
+    } else {
+      code = report(measured.error());
+    }
+  }
+  return code;
 }
 
 }  // namespace locket::cli

@@ -79,7 +79,8 @@ void add_model(CLI::App& command, std::filesystem::path& model) {
                      "(default: the small model that ships)");
 }
 
-void add_model_options(CLI::App& command, ModelOptions& options) {
+// The model and what its numbers depend on.
+void add_model_choice(CLI::App& command, ModelOptions& options) {
   const char* group = "Model";
   add_model(command, options.model);
   command
@@ -96,6 +97,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->check(one_of({"bounded", "exact", "full"}))
       ->type_name("NAME")
       ->group(group);
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  const char* group = "Model";
+  add_model_choice(command, options);
   command
       .add_option("--threads", options.threads,
                   "threads to compute with, 0 to 1024 (default 0: one per core)")
@@ -216,19 +222,24 @@ void add_inspect(CLI::App& app, InspectOptions& options) {
   CLI::App& command = add_command(
       app, "inspect", "what a model is made of: layers, who writes memory, bytes per token",
       "locket inspect --context 100000");
-  add_model_options(command, options.model);
+  add_model_choice(command, options.model);
+  command.get_option("MODEL")->description(
+      "folder of a checkpoint, or a config.json alone: weights are not read\n"
+      "(default: the small model that ships)");
   command
       .add_option("--context", options.context,
                   "tokens of context at which work is counted, at least 1 (default 32768)")
       ->check(in_range<std::int64_t>(1, kMostTokens))
       ->type_name("N");
+  command.add_flag("--json", options.json, "print everything as JSON");
 }
 
 void add_memory(CLI::App& app, MemoryOptions& options) {
   CLI::App& command = add_command(
       app, "memory", "bytes per token of V1 to V4.1, computed and measured", "locket memory");
   command.add_option("MODEL", options.models,
-                     "folders of checkpoints whose live memory is measured (default: none)");
+                     "checkpoints whose live memory is measured: a folder is run, a config.json\n"
+                     "alone is filled with rows of random values (default: none)");
   command
       .add_option("--tokens", options.tokens,
                   "length of the text that is measured, at least 1 (default 2048)")

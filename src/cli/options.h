@@ -47,6 +47,7 @@ struct DemoOptions {
 struct InspectOptions {
   ModelOptions model;
   std::int64_t context = 32768;  // tokens of context at which work is counted
+  bool json = false;
 };
 
 struct MemoryOptions {

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const std::filesystem::path& folder
   LOCKET_TRY(checkpoint::Checkpoint checkpoint, checkpoint::Checkpoint::open(folder));
   LOCKET_TRY(model::V41Model model, model::V41Model::load(checkpoint, std::move(token_map),
                                                           options.numerics, options.progress));
-  return std::unique_ptr<Engine>(new Engine(std::move(checkpoint), std::move(model), options));
+  return std::make_unique<Engine>(std::move(checkpoint), std::move(model), options);
 }
 
 std::size_t Engine::vocabulary_size() const {

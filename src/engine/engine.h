@@ -35,6 +35,8 @@ class Engine {
                                                             std::vector<std::int32_t> token_map,
                                                             const EngineOptions& options);
 
+  // Puts together what open() has read.
+  Engine(checkpoint::Checkpoint checkpoint, model::V41Model model, const EngineOptions& options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -56,8 +58,6 @@ class Engine {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  Engine(checkpoint::Checkpoint checkpoint, model::V41Model model, const EngineOptions& options);
-
   checkpoint::Checkpoint checkpoint_;
   model::V41Model model_;
   cache::PagePool pool_;

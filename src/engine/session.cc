@@ -56,7 +56,7 @@ Status Session::check_ids(std::span<const TokenId> ids) const {
   return {};
 }
 
-Status Session::prefill(std::span<const TokenId> prompt, std::stop_token stop,
+Status Session::prefill(std::span<const TokenId> prompt, const std::stop_token& stop,
                         const std::function<void(std::size_t)>& on_slice) {
   LOCKET_CHECK(tokens_.empty());
   if (prompt.empty()) return fail(ErrorCode::kBadRequest, "the prompt has no tokens");

@@ -37,7 +37,7 @@ class Session {
   // called with the tokens read so far. kBadRequest for an empty prompt or unknown ids,
   // kContextTooLong, kOverBudget before any work; kCancelled between slices once `stop` is
   // requested. REQUIRES: called once, before append().
-  [[nodiscard]] Status prefill(std::span<const TokenId> prompt, std::stop_token stop = {},
+  [[nodiscard]] Status prefill(std::span<const TokenId> prompt, const std::stop_token& stop = {},
                                const std::function<void(std::size_t)>& on_slice = {});
 
   // Feeds one more token. kContextTooLong, kOverBudget: nothing has changed.

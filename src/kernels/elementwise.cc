@@ -15,8 +15,8 @@ float reciprocal_rms(std::span<const float> x, float eps) {
   return 1.0f / std::sqrt(squares / static_cast<float>(x.size()) + eps);
 }
 
-void rms_norm(std::span<const float> x, std::span<const float> weight, float eps,
-              Rounding rounding, std::span<float> out) {
+void rms_norm(std::span<const float> x, std::span<const float> weight, float eps, Rounding rounding,
+              std::span<float> out) {
   active_kernels().elementwise.rms_norm(x, weight, eps, rounding, out);
 }
 

@@ -1,5 +1,5 @@
-// The hot kernels as a table of plain functions, one table per instruction set; filled once at start
-// with the best that the machine has. Tests run every table against the reference.
+// The hot kernels as a table of plain functions, one table per instruction set; filled once at
+// start with the best that the machine has. Tests run every table against the reference.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Matrix products. Every output element is one sum in the order of sum_order.h, whatever the number of
-// tokens, threads or the instruction set.
+// Matrix products. Every output element is one sum in the order of sum_order.h, whatever the number
+// of tokens, threads or the instruction set.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Rotary position embedding on adjacent pairs (2i, 2i + 1): a float32 complex product, one rounding.
+// Rotary position embedding on adjacent pairs (2i, 2i + 1): a float32 complex product, one
+// rounding.
 #pragma once
 
 #include <span>

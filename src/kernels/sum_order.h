@@ -1,15 +1,16 @@
-// The order of every sum, written once as plain scalar code. docs/numerics.md states it in words; all
-// faster kernels give these bits.
+// The order of every sum, written once as plain scalar code. docs/numerics.md states it in words;
+// all faster kernels give these bits.
 //
-// A dot product over K runs in groups of 32 consecutive k, in order; every group starts from zero and
-// is added to the total when it is complete. Inside a group, 8 consecutive k at a time are taken in
-// the order 4 0 5 1 6 2 7 3: that is what vdpbf16ps does with the pairs (k, k + 4), the second of a
-// pair first, and what 4-bit codes give without shuffles. Every step is one fused multiply-add;
-// denormal inputs count as zero and denormal results become zero, as vdpbf16ps and FMA with the
-// FTZ and DAZ bits have it: a result is denormal if it is below 2^-126 after rounding to 24 bits.
+// A dot product over K runs in groups of 32 consecutive k, in order; every group starts from zero
+// and is added to the total when it is complete. Inside a group, 8 consecutive k at a time are
+// taken in the order 4 0 5 1 6 2 7 3: that is what vdpbf16ps does with the pairs (k, k + 4), the
+// second of a pair first, and what 4-bit codes give without shuffles. Every step is one fused
+// multiply-add; denormal inputs count as zero and denormal results become zero, as vdpbf16ps and
+// FMA with the FTZ and DAZ bits have it: a result is denormal if it is below 2^-126 after rounding
+// to 24 bits.
 //
-// A plain sum (norms) runs in 16 lanes, element i in lane i mod 16, and the lanes are added as a tree
-// of halves.
+// A plain sum (norms) runs in 16 lanes, element i in lane i mod 16, and the lanes are added as a
+// tree of halves.
 #pragma once
 
 #include <array>
@@ -28,8 +29,8 @@ inline float flush_denormal(float value) {
   return std::fabs(value) < 0x1p-126f ? std::copysign(0.0f, value) : value;
 }
 
-// One step of a dot product. A result of exactly 2^-126 may have been rounded up from the denormals,
-// whose steps are coarser there than 24 bits: computed again, scaled up, it shows.
+// One step of a dot product. A result of exactly 2^-126 may have been rounded up from the
+// denormals, whose steps are coarser there than 24 bits: computed again, scaled up, it shows.
 inline float dot_step(float a, float b, float sum) {
   float small = flush_denormal(a);
   float large = flush_denormal(b);

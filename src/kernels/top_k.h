@@ -1,5 +1,6 @@
-// The k best of a stream of scored entries: higher score first, the lower index on equal scores. The
-// result does not depend on how the stream is cut. Entries with score -infinity or NaN never enter.
+// The k best of a stream of scored entries: higher score first, the lower index on equal scores.
+// The result does not depend on how the stream is cut. Entries with score -infinity or NaN never
+// enter.
 #pragma once
 
 #include <cstddef>

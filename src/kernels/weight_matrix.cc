@@ -22,23 +22,32 @@ std::size_t element_index(WeightFormat format, std::size_t row, std::size_t colu
   const std::size_t pair = in_eight % 4;
   const std::size_t high = in_eight / 4;
   switch (format) {
-    case WeightFormat::kBf16: return ((eight * 4 + pair) * kTileRows + row) * 2 + high;
+    case WeightFormat::kBf16:
+      return ((eight * 4 + pair) * kTileRows + row) * 2 + high;
     case WeightFormat::kFp8:
       return ((eight * 2 + pair / 2) * kTileRows + row) * 4 + (pair % 2) * 2 + high;
-    case WeightFormat::kFp4: return (eight * kTileRows + row) * 8 + in_eight;
-    case WeightFormat::kF32: return column * kTileRows + row;
-    case WeightFormat::kCount: break;
+    case WeightFormat::kFp4:
+      return (eight * kTileRows + row) * 8 + in_eight;
+    case WeightFormat::kF32:
+      return column * kTileRows + row;
+    case WeightFormat::kCount:
+      break;
   }
   LOCKET_CHECK(false);
 }
 
 std::size_t stored_row_bytes(const StoredMatrix& stored) {
   switch (stored.format) {
-    case WeightFormat::kBf16: return stored.columns * 2;
-    case WeightFormat::kFp8: return stored.columns;
-    case WeightFormat::kFp4: return stored.columns / 2;
-    case WeightFormat::kF32: return stored.columns * 4;
-    case WeightFormat::kCount: break;
+    case WeightFormat::kBf16:
+      return stored.columns * 2;
+    case WeightFormat::kFp8:
+      return stored.columns;
+    case WeightFormat::kFp4:
+      return stored.columns / 2;
+    case WeightFormat::kF32:
+      return stored.columns * 4;
+    case WeightFormat::kCount:
+      break;
   }
   LOCKET_CHECK(false);
 }
@@ -74,8 +83,8 @@ void copy_scales(const StoredMatrix& stored, WeightMatrix& matrix) {
   std::byte* target = matrix.scales.data();
   if (stored.format == WeightFormat::kFp8) {
     for (std::size_t group = 0; group < matrix.row_groups(); ++group) {
-      std::memcpy(target + group * column_groups,
-                  stored.scales.data() + group / 2 * column_groups, column_groups);
+      std::memcpy(target + group * column_groups, stored.scales.data() + group / 2 * column_groups,
+                  column_groups);
     }
   } else if (stored.format == WeightFormat::kFp4) {
     constexpr int kOne = 127;  // for the padded rows; the others follow
@@ -112,8 +121,11 @@ Result<WeightMatrix> pack_weights(const StoredMatrix& stored) {
   LOCKET_CHECK(stored.scales.size() == stored_scale_count(stored));
   LOCKET_CHECK(stored.format != WeightFormat::kFp4 || stored.columns % 32 == 0);
   LOCKET_TRY_STATUS(check_codes(stored));
-  WeightMatrix matrix{
-      .format = stored.format, .rows = stored.rows, .columns = stored.columns, .tiles = {}, .scales = {}};
+  WeightMatrix matrix{.format = stored.format,
+                      .rows = stored.rows,
+                      .columns = stored.columns,
+                      .tiles = {},
+                      .scales = {}};
   const std::size_t tile_count = matrix.row_groups() * matrix.column_groups();
   const std::size_t tile_stride = tile_bytes(stored.format);
   matrix.tiles = tensor::AlignedBuffer(tile_count * tile_stride);
@@ -128,12 +140,10 @@ Result<WeightMatrix> pack_weights(const StoredMatrix& stored) {
 }
 
 float weight_at(const WeightMatrix& matrix, std::size_t row, std::size_t column) {
-  const std::size_t tile_number =
-      row / kTileRows * matrix.column_groups() + column / kTileColumns;
+  const std::size_t tile_number = row / kTileRows * matrix.column_groups() + column / kTileColumns;
   const std::byte* tile = matrix.tiles.data() + tile_number * tile_bytes(matrix.format);
   const std::byte* scales = matrix.scales.data() + tile_number * tile_scales(matrix.format);
-  const std::size_t index =
-      element_index(matrix.format, row % kTileRows, column % kTileColumns);
+  const std::size_t index = element_index(matrix.format, row % kTileRows, column % kTileColumns);
   const auto scale = [&](std::size_t at) {
     return numerics::to_float(numerics::E8m0{std::to_integer<std::uint8_t>(scales[at])});
   };
@@ -157,7 +167,8 @@ float weight_at(const WeightMatrix& matrix, std::size_t row, std::size_t column)
       std::memcpy(&value, tile + index * 4, 4);
       return value;
     }
-    case WeightFormat::kCount: break;
+    case WeightFormat::kCount:
+      break;
   }
   LOCKET_CHECK(false);
 }

@@ -1,8 +1,9 @@
-// A weight matrix [rows, columns] as kernels stream it: its stored codes, never widened, rearranged once
-// at load into "16 rows in 16 lanes". out[n] = sum over k of x[k] * weight(n, k).
+// A weight matrix [rows, columns] as kernels stream it: its stored codes, never widened, rearranged
+// once at load into "16 rows in 16 lanes". out[n] = sum over k of x[k] * weight(n, k).
 //
-// Layout: rows in groups of 16 (the last padded with zero weights), columns in groups of 32 (the last
-// padded with zeros). One tile of 16 x 32 is contiguous, tiles of a row group follow in column order:
+// Layout: rows in groups of 16 (the last padded with zero weights), columns in groups of 32 (the
+// last padded with zeros). One tile of 16 x 32 is contiguous, tiles of a row group follow in column
+// order:
 //
 //   kBf16  16 vectors of 16 dwords: vector 4i + q, lane r = (w[r][8i + q], w[r][8i + q + 4])
 //   kFp8    8 vectors of 16 dwords: vector 2i + h, lane r = bytes w[r][8i + 2h], w[r][8i + 2h + 4],
@@ -34,11 +35,16 @@ enum class WeightFormat {
 // Bytes of one 16 x 32 tile without scales.
 constexpr std::size_t tile_bytes(WeightFormat format) {
   switch (format) {
-    case WeightFormat::kBf16: return 16 * 32 * 2;
-    case WeightFormat::kFp8: return 16 * 32;
-    case WeightFormat::kFp4: return 16 * 32 / 2;
-    case WeightFormat::kF32: return 16 * 32 * 4;
-    case WeightFormat::kCount: break;
+    case WeightFormat::kBf16:
+      return 16 * 32 * 2;
+    case WeightFormat::kFp8:
+      return 16 * 32;
+    case WeightFormat::kFp4:
+      return 16 * 32 / 2;
+    case WeightFormat::kF32:
+      return 16 * 32 * 4;
+    case WeightFormat::kCount:
+      break;
   }
   return 0;
 }
@@ -46,11 +52,14 @@ constexpr std::size_t tile_bytes(WeightFormat format) {
 // Scales of one tile.
 constexpr std::size_t tile_scales(WeightFormat format) {
   switch (format) {
-    case WeightFormat::kFp8: return 1;
-    case WeightFormat::kFp4: return 16;
+    case WeightFormat::kFp8:
+      return 1;
+    case WeightFormat::kFp4:
+      return 16;
     case WeightFormat::kBf16:
     case WeightFormat::kF32:
-    case WeightFormat::kCount: break;
+    case WeightFormat::kCount:
+      break;
   }
   return 0;
 }

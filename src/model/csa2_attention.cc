@@ -46,8 +46,14 @@ struct SlotList {
   std::vector<std::uint8_t> used;  // [slots]
 };
 
-void gather_slots(const Csa2Config& config, const WindowRows& window, const LayerMemory& memory,
-                  const Step& step, std::size_t i, SlotList& slots) {
+// Where the rows of the slots come from.
+struct SlotSources {
+  const WindowRows& window;
+  const LayerMemory& memory;
+};
+
+void gather_slots(const Csa2Config& config, const SlotSources& sources, const Step& step,
+                  std::size_t i, SlotList& slots) {
   const std::size_t dim = config.head_dim;
   const auto window_slots = static_cast<std::size_t>(config.window);
   const std::size_t selected = config.ratio > 0 ? step.selection.rows[i].size() : 0;
@@ -57,15 +63,16 @@ void gather_slots(const Csa2Config& config, const WindowRows& window, const Laye
   const std::int64_t start = std::max(step.segment_start, position - config.window + 1);
   for (std::int64_t p = start; p <= position; ++p) {
     const auto slot = static_cast<std::size_t>(p - start);
-    const auto row = window.row(p);
+    const auto row = sources.window.row(p);
     std::copy(row.begin(), row.end(), slots.rows.begin() + static_cast<std::ptrdiff_t>(slot * dim));
     slots.used[slot] = 1;
   }
   for (std::size_t n = 0; n < selected; ++n) {
     const std::size_t slot = window_slots + n;
-    decode_row(step.formats.rows,
-               step.memory.row(static_cast<std::size_t>(memory.rows), step.selection.rows[i][n]),
-               std::span(slots.rows).subspan(slot * dim, dim));
+    decode_row(
+        step.formats.rows,
+        step.memory.row(static_cast<std::size_t>(sources.memory.rows), step.selection.rows[i][n]),
+        std::span(slots.rows).subspan(slot * dim, dim));
     slots.used[slot] = 1;
   }
 }
@@ -84,7 +91,7 @@ std::uint64_t attention_work(const Csa2Config& config, const Step& step) {
 // Attention of all positions: heads [count, heads * head_dim], before the inverse rotation.
 tensor::FloatMatrix attend(ForwardContext& context, const Csa2Config& config,
                            const Csa2Weights& weights, const tensor::FloatMatrix& query,
-                           const WindowRows& window, const LayerMemory& memory, const Step& step) {
+                           const SlotSources& sources, const Step& step) {
   tensor::FloatMatrix heads(step.count, config.heads * config.head_dim);
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
   // Few positions: their heads are shared out, too. The bits do not depend on it.
@@ -99,7 +106,7 @@ tensor::FloatMatrix attend(ForwardContext& context, const Csa2Config& config,
       const std::size_t i = item / parts;
       const std::size_t first = config.heads * (item % parts) / parts;
       const std::size_t last = config.heads * (item % parts + 1) / parts;
-      gather_slots(config, window, memory, step, i, slots);
+      gather_slots(config, sources, step, i, slots);
       const std::size_t from = first * config.head_dim;
       const std::size_t size = (last - first) * config.head_dim;
       kernels::sparse_attention({.heads = last - first,
@@ -204,7 +211,8 @@ tensor::FloatMatrix csa2_attention(ForwardContext& context, const Csa2Config& co
     observe_selection(context, config, step);
   }
   context.work.attention += attention_work(config, step);
-  tensor::FloatMatrix heads = attend(context, config, weights, query, window, memory, step);
+  tensor::FloatMatrix heads =
+      attend(context, config, weights, query, {.window = window, .memory = memory}, step);
   rotate_heads(context, config, step, RotaryDirection::kInverse, heads);
   return project_output(context, config, weights, heads);
 }

@@ -42,6 +42,21 @@ void divide_columns(std::span<float> matrix, std::size_t size, float eps) {
   }
 }
 
+// New stream `k` of one position, not rounded: post_k * y + sum over j of comb[j][k] * old_j.
+void expand_into(const HyperConnections& site, std::size_t token, std::size_t k,
+                 std::span<const float> old, std::span<const float> y, std::span<float> out) {
+  const std::size_t count = site.post.columns();
+  const std::size_t hidden = y.size();
+  const auto comb = site.comb.row(token);
+  for (std::size_t i = 0; i < hidden; ++i) out[i] = comb[k] * old[i];
+  for (std::size_t j = 1; j < count; ++j) {
+    const float weight = comb[j * count + k];
+    for (std::size_t i = 0; i < hidden; ++i) out[i] += weight * old[j * hidden + i];
+  }
+  const float post = site.post.row(token)[k];
+  for (std::size_t i = 0; i < hidden; ++i) out[i] = post * y[i] + out[i];
+}
+
 }  // namespace
 
 void split_coefficients(const HyperConnectionsConfig& config,
@@ -104,33 +119,26 @@ tensor::FloatMatrix collapse_streams(const ForwardContext& context,
     const auto source = streams.row(token);
     const auto weights = pre.row(token);
     const auto out = collapsed.row(token);
-    for (std::size_t i = 0; i < hidden; ++i) {
-      float sum = weights[0] * source[i];
-      for (std::size_t s = 1; s < count; ++s) sum += weights[s] * source[s * hidden + i];
-      out[i] = kernels::round_value(sum, context.numerics.rounding());
+    for (std::size_t i = 0; i < hidden; ++i) out[i] = weights[0] * source[i];
+    for (std::size_t s = 1; s < count; ++s) {
+      for (std::size_t i = 0; i < hidden; ++i) out[i] += weights[s] * source[s * hidden + i];
     }
+    kernels::round_values(out, context.numerics.rounding());
   }
   return collapsed;
 }
 
 void expand_streams(const ForwardContext& context, const HyperConnections& site,
                     const tensor::FloatMatrix& y, tensor::FloatMatrix& streams) {
-  const std::size_t count = site.post.columns();
   const std::size_t hidden = y.columns();
-  std::vector<float> old(count);
+  std::vector<float> old(streams.columns());
   for (std::size_t token = 0; token < streams.rows(); ++token) {
     const auto values = streams.row(token);
-    const auto post = site.post.row(token);
-    const auto comb = site.comb.row(token);
-    for (std::size_t i = 0; i < hidden; ++i) {
-      for (std::size_t j = 0; j < count; ++j) old[j] = values[j * hidden + i];
-      for (std::size_t k = 0; k < count; ++k) {
-        float sum = comb[k] * old[0];
-        for (std::size_t j = 1; j < count; ++j) sum += comb[j * count + k] * old[j];
-        values[k * hidden + i] =
-            kernels::round_value(post[k] * y.row(token)[i] + sum, context.numerics.rounding());
-      }
+    std::ranges::copy(values, old.begin());
+    for (std::size_t k = 0; k < site.post.columns(); ++k) {
+      expand_into(site, token, k, old, y.row(token), values.subspan(k * hidden, hidden));
     }
+    kernels::round_values(values, context.numerics.rounding());
   }
 }
 

@@ -1,4 +1,5 @@
 // `locket render` and `locket parse`, run as programs.
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,13 +14,13 @@
 namespace locket::chat {
 namespace {
 
-struct Run {
+struct ProgramRun {
   int exit_code = -1;
   std::vector<OrderedJson> lines;
 };
 
 // Runs the program with `arguments` and `input` on its standard input.
-Run run_program(const std::string& arguments, const std::string& input) {
+ProgramRun run_program(const std::string& arguments, const std::string& input) {
   const std::filesystem::path file =
       std::filesystem::path(testing::TempDir()) /
       ("locket_command_" +
@@ -27,7 +28,7 @@ Run run_program(const std::string& arguments, const std::string& input) {
   std::ofstream(file, std::ios::binary) << input;
   const std::string command =
       std::string(LOCKET_PROGRAM) + " " + arguments + " < '" + file.string() + "'";
-  Run run;
+  ProgramRun run;
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return run;
   std::string output;
@@ -50,7 +51,7 @@ std::string small_tokenizer_option() {
 }
 
 TEST(RenderCommandTest, AnswersEveryLineWithItsPrompt) {
-  const Run run = run_program(
+  const ProgramRun run = run_program(
       "render " + small_tokenizer_option(),
       R"({"thinking": {"type": "disabled"}, "messages": [{"role": "user", "content": "hi"}]})"
       "\n\n"
@@ -91,7 +92,7 @@ TEST(ParseCommandTest, TakesBothFormsOfALine) {
     one_line_each.replace(at, 2, ",");
   }
   for (const std::string_view chunks : {"", " --chunks 1", " --chunks 7"}) {
-    const Run run = run_program("parse" + std::string(chunks), one_line_each + "\n");
+    const ProgramRun run = run_program("parse" + std::string(chunks), one_line_each + "\n");
     EXPECT_EQ(run.exit_code, 0);
     ASSERT_EQ(run.lines.size(), 2U);
     for (const OrderedJson& line : run.lines) {
@@ -103,7 +104,7 @@ TEST(ParseCommandTest, TakesBothFormsOfALine) {
 }
 
 TEST(ParseCommandTest, NamesWhatIsWrongWithALine) {
-  const Run run = run_program("parse", "{\"text\": \"a\", \"start\": \"middle\"}\n[]\n{}\n");
+  const ProgramRun run = run_program("parse", "{\"text\": \"a\", \"start\": \"middle\"}\n[]\n{}\n");
   ASSERT_EQ(run.lines.size(), 3U);
   EXPECT_EQ(run.lines[0]["error"]["message"],
             "start is \"middle\"; it must be one of content, reasoning, reasoning_continued, "

@@ -239,7 +239,7 @@ TEST(OptionsTest, RenderAndParseReadStandardInput) {
 
 TEST(OptionsTest, SizesTakeBinaryUnits) {
   const auto budget = [](const char* text) {
-    return parsed<InspectOptions>({"inspect", "--memory-budget", text}).model.memory_budget_bytes;
+    return parsed<DemoOptions>({"demo", "--memory-budget", text}).model.memory_budget_bytes;
   };
   EXPECT_EQ(budget("0"), 0U);
   EXPECT_EQ(budget("12345"), 12345U);
@@ -249,7 +249,7 @@ TEST(OptionsTest, SizesTakeBinaryUnits) {
   EXPECT_EQ(budget("16777215T"), std::uint64_t{16777215} << 40);
   for (const char* text :
        {"4X", "G", "1.5G", "-1", "4GG", "16777216T", "99999999999999999999", "4 G"}) {
-    expect_refused({"inspect", std::string("--memory-budget=") + text},
+    expect_refused({"demo", std::string("--memory-budget=") + text},
                    {"--memory-budget", text, "K, M, G or T"});
   }
 }

@@ -138,35 +138,39 @@ TEST(ChatReplyParserFuzzTest, NoWholeTagEverReachesContent) {
   EXPECT_GT(checked, 5000U);
 }
 
+// A call of random parameters: its markup is appended to `output`, what it means is returned.
+ReplyCall append_random_call(RandomText& random, std::string& output) {
+  const std::string name = "f" + std::to_string(random.below(100));
+  OrderedJson arguments = OrderedJson::object();
+  output += "<｜DSML｜ invoke name=\"" + name + "\">\n";
+  for (std::size_t parameters = random.below(4); parameters > 0; --parameters) {
+    const std::string key = "k" + std::to_string(parameters);
+    std::string value = tokenizer::repair_utf8(random.text());
+    if (value.find("</｜DSML｜") != std::string::npos) value = "v";
+    // A value that ends in a part of the closing mark cannot be told from it.
+    value += ".";
+    arguments[key] = value;
+    output += "<｜DSML｜ parameter name=\"" + key + "\" string=\"true\">" + value +
+              "</｜DSML｜ parameter>\n";
+  }
+  output += "</｜DSML｜ invoke>\n";
+  return {name, arguments.dump()};
+}
+
 TEST(ChatReplyParserFuzzTest, WellFormedOutputComesBackAsItWasMeant) {
   RandomText random(20260913);
   for (int round = 0; round < 3000; ++round) {
     std::string output = "thought</think>answer\n\n<｜DSML｜ calls>\n";
     std::vector<ReplyCall> meant;
     for (std::size_t calls = 1 + random.below(3); calls > 0; --calls) {
-      const std::string name = "f" + std::to_string(random.below(100));
-      OrderedJson arguments = OrderedJson::object();
-      output += "<｜DSML｜ invoke name=\"" + name + "\">\n";
-      for (std::size_t parameters = random.below(4); parameters > 0; --parameters) {
-        const std::string key = "k" + std::to_string(parameters);
-        std::string value = tokenizer::repair_utf8(random.text());
-        if (value.find("</｜DSML｜") != std::string::npos) value = "v";
-        // A value that ends in a part of the closing mark cannot be told from it.
-        value += ".";
-        arguments[key] = value;
-        output += "<｜DSML｜ parameter name=\"" + key + "\" string=\"true\">" + value +
-                  "</｜DSML｜ parameter>\n";
-      }
-      output += "</｜DSML｜ invoke>\n";
-      meant.push_back({name, arguments.dump()});
+      meant.push_back(append_random_call(random, output));
     }
     output += "</｜DSML｜ calls>";
-    const Reply reply = parse_whole({ReplyStart::kReasoning, true, false}, output);
-    ASSERT_EQ(reply.tool_calls.size(), meant.size()) << output;
-    for (std::size_t call = 0; call < meant.size(); ++call) {
-      EXPECT_EQ(reply.tool_calls[call].name, meant[call].name);
-      EXPECT_EQ(OrderedJson::parse(reply.tool_calls[call].arguments).dump(), meant[call].arguments);
+    Reply reply = parse_whole({ReplyStart::kReasoning, true, false}, output);
+    for (ReplyCall& call : reply.tool_calls) {
+      call.arguments = OrderedJson::parse(call.arguments).dump();
     }
+    ASSERT_EQ(reply.tool_calls, meant) << output;
     EXPECT_EQ(reply.content, "answer");
     EXPECT_EQ(reply.reasoning, "thought");
   }

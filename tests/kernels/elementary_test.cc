@@ -1,10 +1,9 @@
 #include "kernels/elementary.h"
 
-#include <gtest/gtest.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <limits>
 
 namespace locket::kernels {
@@ -44,8 +43,7 @@ TEST(ElementaryTest, ExpInDoubleHasARelativeErrorBelow1e15) {
   long double worst = 0.0L;
   for (double x = -700.0; x <= 700.0; x += 0.01237) {
     const long double exact = std::exp(static_cast<long double>(x));
-    worst = std::max(worst,
-                     std::fabs((static_cast<long double>(exp_double(x)) - exact) / exact));
+    worst = std::max(worst, std::fabs((static_cast<long double>(exp_double(x)) - exact) / exact));
   }
   EXPECT_LE(worst, 1e-15L);
 }
@@ -62,24 +60,24 @@ TEST(ElementaryTest, ExpKeepsItsLimits) {
   EXPECT_GT(exp_value(-103.0f), 0.0f);  // a denormal
 }
 
-// Three roundings: of exp, of the sum, of the quotient.
-TEST(ElementaryTest, SigmoidIsWithinTwoUnits) {
+// Three roundings: of exp and of the sum, up to one unit of the result each, and of the quotient.
+TEST(ElementaryTest, SigmoidIsWithinTwoAndAHalfUnits) {
   double worst = 0.0;
   for_floats_up_to(80.0f, 1999, [&](float x) {
     const long double exact = 1.0L / (1.0L + std::exp(-static_cast<long double>(x)));
     worst = std::max(worst, error_in_units(sigmoid(x), exact));
   });
-  EXPECT_LE(worst, 2.0);
+  EXPECT_LE(worst, 2.5);
 }
 
-TEST(ElementaryTest, SiluIsWithinTwoUnits) {
+TEST(ElementaryTest, SiluIsWithinTwoAndAHalfUnits) {
   double worst = 0.0;
   for_floats_up_to(80.0f, 1999, [&](float x) {
     if (std::fabs(x) < 0x1p-120f) return;
     const long double wide = static_cast<long double>(x);
     worst = std::max(worst, error_in_units(silu(x), wide / (1.0L + std::exp(-wide))));
   });
-  EXPECT_LE(worst, 2.0);
+  EXPECT_LE(worst, 2.5);
   EXPECT_EQ(silu(0.0f), 0.0f);
 }
 

@@ -1,9 +1,8 @@
 #include "kernels/index_scores.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <vector>
 
 #include "kernels/kernel_table.h"

@@ -1,9 +1,8 @@
 #include "kernels/matmul.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <bit>
+#include <gtest/gtest.h>
 #include <vector>
 
 #include "kernels/kernel_table.h"
@@ -48,8 +47,7 @@ class MatmulTest : public ::testing::TestWithParam<const KernelTable*> {
     RandomValues random(static_cast<std::uint32_t>(shape.rows * 1000 + shape.columns));
     const WeightMatrix w =
         random_matrix(format, shape.rows, shape.columns, weights, random).packed();
-    const std::size_t count =
-        shape.misalignment + shape.tokens * (shape.columns + shape.padding);
+    const std::size_t count = shape.misalignment + shape.tokens * (shape.columns + shape.padding);
     for (const ActivationValues values : {ActivationValues::kF32, ActivationValues::kBf16}) {
       const std::vector<float> x = values == ActivationValues::kBf16
                                        ? random.bf16_values(count, activations)
@@ -87,8 +85,7 @@ TEST_P(MatmulTest, HasTheReferenceBitsForEveryCountOfRows) {
   for (const WeightFormat format : kFormats) {
     for (std::size_t rows = 1; rows <= 50; ++rows) {
       for (const std::size_t tokens : {1, 5}) {
-        expect_same(format, {rows, 96, tokens, rows % 4, rows % 3}, Spread::kUsual,
-                    Spread::kUsual);
+        expect_same(format, {rows, 96, tokens, rows % 4, rows % 3}, Spread::kUsual, Spread::kUsual);
       }
     }
   }
@@ -97,8 +94,7 @@ TEST_P(MatmulTest, HasTheReferenceBitsForEveryCountOfRows) {
 TEST_P(MatmulTest, HasTheReferenceBitsForEveryCountOfTokens) {
   for (const WeightFormat format : kFormats) {
     for (std::size_t tokens = 0; tokens <= 40; ++tokens) {
-      expect_same(format, {48, 64, tokens, tokens % 5, tokens % 2}, Spread::kUsual,
-                  Spread::kUsual);
+      expect_same(format, {48, 64, tokens, tokens % 5, tokens % 2}, Spread::kUsual, Spread::kUsual);
     }
   }
 }
@@ -135,8 +131,8 @@ WeightMatrix one_row(WeightFormat format, std::span<const float> weights, std::u
       matrix.values.push_back(std::byte{numerics::to_fp8_e4m3(weights[i]).code});
     }
     if (format == WeightFormat::kFp4 && i % 2 == 0) {
-      matrix.values.push_back(std::byte{numerics::pack_fp4(
-          numerics::to_fp4_e2m1(weights[i]), numerics::to_fp4_e2m1(weights[i + 1]))});
+      matrix.values.push_back(std::byte{numerics::pack_fp4(numerics::to_fp4_e2m1(weights[i]),
+                                                           numerics::to_fp4_e2m1(weights[i + 1]))});
     }
   }
   if (tile_scales(format) != 0) {
@@ -147,15 +143,14 @@ WeightMatrix one_row(WeightFormat format, std::span<const float> weights, std::u
 
 float product_of(const KernelTable& table, const WeightMatrix& w, std::span<const float> x,
                  ActivationValues values) {
-  const ActivationRows rows{
-      .data = x.data(), .stride = x.size(), .tokens = 1, .values = values};
+  const ActivationRows rows{.data = x.data(), .stride = x.size(), .tokens = 1, .values = values};
   float out = kUntouched;
   table.matmul_groups(w, rows, &out, 1, 0, 1);
   return out;
 }
 
-// 2^-126 minus a product between 2^-151 and 2^-150: with 24 bits below 2^-126 it is denormal, though
-// it would round up to 2^-126 in the steps of the denormals.
+// 2^-126 minus a product between 2^-151 and 2^-150: with 24 bits below 2^-126 it is denormal,
+// though it would round up to 2^-126 in the steps of the denormals.
 TEST_P(MatmulTest, FlushesWhatIsDenormalAfterRoundingTo24Bits) {
   for (const float sign : {1.0f, -1.0f}) {
     for (int step = 0; step < 128; ++step) {
@@ -175,7 +170,8 @@ TEST_P(MatmulTest, FlushesWhatIsDenormalAfterRoundingTo24Bits) {
   }
 }
 
-// Two products that cancel but for their last bit, for every scale: the last bit is kept or flushed.
+// Two products that cancel but for their last bit, for every scale: the last bit is kept or
+// flushed.
 TEST_P(MatmulTest, KeepsTheLastBitOfACancellationForEveryScale) {
   for (const WeightFormat format : {WeightFormat::kFp8, WeightFormat::kFp4}) {
     const float smallest = format == WeightFormat::kFp8 ? 0x1p-9f : 0.5f;
@@ -212,15 +208,13 @@ TEST_P(MatmulTest, KeepsTheSignOfZeroBesidePaddedColumns) {
     const WeightMatrix w = one_row(format, weights, 0);
     const float expected = product_of(reference_kernels(), w, x, ActivationValues::kBf16);
     EXPECT_TRUE(is_same(expected, -0.0f)) << expected;
-    EXPECT_TRUE(
-        is_same(product_of(*GetParam(), w, x, ActivationValues::kBf16), expected));
+    EXPECT_TRUE(is_same(product_of(*GetParam(), w, x, ActivationValues::kBf16), expected));
   }
 }
 
 TEST_P(MatmulTest, ComputesOnlyTheRowGroupsAskedFor) {
   RandomValues random(3);
-  const WeightMatrix w =
-      random_matrix(WeightFormat::kFp8, 70, 64, Spread::kUsual, random).packed();
+  const WeightMatrix w = random_matrix(WeightFormat::kFp8, 70, 64, Spread::kUsual, random).packed();
   const std::vector<float> x = random.bf16_values(8 * 64, Spread::kUsual);
   for (const std::size_t tokens : {1, 8}) {
     const ActivationRows rows{

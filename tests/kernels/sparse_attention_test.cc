@@ -1,8 +1,7 @@
 #include "kernels/sparse_attention.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 #include <limits>
 #include <vector>
 
@@ -33,10 +32,14 @@ struct Data {
 
 bool is_hole(Holes holes, std::size_t slot, RandomValues& random) {
   switch (holes) {
-    case Holes::kNone: return false;
-    case Holes::kSome: return random.below(3) == 0;
-    case Holes::kAll: return true;
-    case Holes::kWholeTiles: return slot / kAttentionTile != 1;
+    case Holes::kNone:
+      return false;
+    case Holes::kSome:
+      return random.below(3) == 0;
+    case Holes::kAll:
+      return true;
+    case Holes::kWholeTiles:
+      return slot / kAttentionTile != 1;
   }
   return false;
 }
@@ -46,8 +49,7 @@ Data make_data(const Shape& shape, RandomValues& random) {
   Data data;
   const bool rounded = shape.rounding == Rounding::kBf16;
   const auto values = [&](std::size_t count) {
-    return rounded ? random.bf16_values(count, shape.spread)
-                   : random.values(count, shape.spread);
+    return rounded ? random.bf16_values(count, shape.spread) : random.values(count, shape.spread);
   };
   data.query = values(1 + shape.heads * shape.head_dim);
   data.rows = values(1 + shape.slots * shape.head_dim);

@@ -1,9 +1,8 @@
 #include "kernels/top_k.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -47,7 +46,7 @@ std::vector<float> tied_scores(std::size_t count, std::uint32_t seed, std::uint3
   std::vector<float> scores(count);
   for (float& score : scores) {
     const auto draw = static_cast<std::uint32_t>(engine()) % (distinct + 2);
-    score = draw == distinct ? -kInfinity
+    score = draw == distinct  ? -kInfinity
             : draw > distinct ? kNan
                               : static_cast<float>(draw) - 3.0f;
   }

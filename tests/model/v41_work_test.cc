@@ -4,22 +4,18 @@
 
 #include <filesystem>
 #include <gtest/gtest.h>
-#include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "engine/session.h"
 #include "model/generations/v41_parameters.h"
-#include "service/loaded_model.h"
+#include "tests/support/tiny_models.h"
 
 namespace locket::model {
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path kCheckpoints = fs::path(LOCKET_TEST_DATA) / "checkpoints";
 
 V41Config read_config(const fs::path& path) {
   Result<checkpoint::ConfigFile> file = checkpoint::ConfigFile::open(path);
@@ -68,10 +64,11 @@ std::uint64_t stored_values(const checkpoint::Checkpoint& checkpoint) {
 }
 
 TEST(V41ParametersTest, CountTheTensorsOfEveryTestCheckpoint) {
-  for (const char* name : {"micro", "odd", "thin"}) {
-    auto checkpoint = checkpoint::Checkpoint::open(kCheckpoints / name);
+  for (const std::string& name : test_support::tiny_names()) {
+    const fs::path folder = test_support::tiny_checkpoint(name);
+    auto checkpoint = checkpoint::Checkpoint::open(folder);
     ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-    EXPECT_EQ(sum_parameters(read_config(kCheckpoints / name / "config.json")).stored,
+    EXPECT_EQ(sum_parameters(read_config(folder / "config.json")).stored,
               stored_values(*checkpoint))
         << name;
   }
@@ -123,55 +120,46 @@ TEST(V41WorkTest, MultipliesEveryWeightOfATokenOnce) {
   EXPECT_EQ(sum_work(work).matmul, weights - vectors);
 }
 
-struct Run {
+struct CountedRun {
   std::int64_t prompt = 0;
   std::int64_t generated = 0;
   engine::ReplayMode replay = engine::ReplayMode::kBounded;
   std::size_t slice = 512;
 };
 
-WorkCount computed_work(const V41Config& config, const Run& run) {
+WorkCount computed_work(const V41Config& config, const CountedRun& run) {
   const std::int64_t replayed = engine::replay_length(
       run.replay, run.prompt,
       {.window = config.sliding_window, .decoder_layers = config.layer_count - config.boundary});
   std::vector<WorkOperation> all = prompt_work(config, run.prompt, replayed);
   for (std::int64_t i = 0; i < run.generated; ++i) {
-    for (const WorkOperation& operation :
-         generated_token_work(config, run.prompt + i, run.prompt - replayed)) {
-      all.push_back(operation);
-    }
+    const auto token = generated_token_work(config, run.prompt + i, run.prompt - replayed);
+    all.insert(all.end(), token.begin(), token.end());
   }
   return sum_work(all);
 }
 
-class CountedRunTest : public testing::TestWithParam<const char*> {
+WorkCount executed_work(const V41Model& model, const CountedRun& run) {
+  cache::PagePool pool(model.memory().layout.page_bytes(), std::uint64_t{1} << 28);
+  WorkerPool workers(1);
+  engine::Session session(model, pool, workers, {.replay = run.replay, .slice_tokens = run.slice});
+  const auto ids = test_support::random_ids(1, static_cast<std::size_t>(run.prompt),
+                                            model.config().vocabulary_size);
+  EXPECT_TRUE(session.prefill(ids));
+  for (std::int64_t i = 0; i < run.generated; ++i) EXPECT_TRUE(session.append(3));
+  return session.work();
+}
+
+class CountedRunTest : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
-    auto loaded = service::LoadedModel::open(kCheckpoints / GetParam(), {});
-    ASSERT_TRUE(loaded) << loaded.error().message;
-    loaded_ = std::move(*loaded);
-  }
-
-  void expect_equal_counts(const Run& run) {
-    const V41Model& model = loaded_->model();
-    cache::PagePool pool(model.memory().layout.page_bytes(), std::uint64_t{1} << 28);
-    engine::Session session(model, pool, workers_,
-                            {.replay = run.replay, .slice_tokens = run.slice});
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(run.prompt));
-    const auto vocabulary = static_cast<std::int32_t>(model.config().vocabulary_size);
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      ids[i] = static_cast<std::int32_t>(i * i * 31 + i * 7) % vocabulary;
-    }
-    ASSERT_TRUE(session.prefill(ids));
-    for (std::int64_t i = 0; i < run.generated; ++i) ASSERT_TRUE(session.append(3));
+  void expect_equal_counts(const CountedRun& run) {
+    const V41Model& model = test_support::tiny_model(GetParam(), NumericsMode::kReference);
+    const WorkCount executed = executed_work(model, run);
     const WorkCount computed = computed_work(model.config(), run);
-    EXPECT_EQ(session.work().matmul, computed.matmul) << run.prompt;
-    EXPECT_EQ(session.work().attention, computed.attention) << run.prompt;
-    EXPECT_EQ(session.work().index_scores, computed.index_scores) << run.prompt;
+    EXPECT_EQ(executed.matmul, computed.matmul) << run.prompt;
+    EXPECT_EQ(executed.attention, computed.attention) << run.prompt;
+    EXPECT_EQ(executed.index_scores, computed.index_scores) << run.prompt;
   }
-
-  std::unique_ptr<service::LoadedModel> loaded_;
-  WorkerPool workers_{2};
 };
 
 // Lengths around the window, the top-k, the pool and the page, with odd and even ends.
@@ -199,8 +187,8 @@ TEST_P(CountedRunTest, EqualsTheCountersOfALongRun) {
   expect_equal_counts({.prompt = 1030, .generated = 2, .replay = engine::ReplayMode::kFull});
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, CountedRunTest, testing::Values("micro", "odd", "thin"),
-                         [](const auto& tested) { return std::string(tested.param); });
+INSTANTIATE_TEST_SUITE_P(Checkpoints, CountedRunTest, testing::ValuesIn(test_support::tiny_names()),
+                         [](const auto& tested) { return tested.param; });
 
 }  // namespace
 }  // namespace locket::model

@@ -12,11 +12,16 @@ namespace {
 
 std::uint32_t exponent_of(Spread spread, RandomValues& random) {
   switch (spread) {
-    case Spread::kUsual: return 120 + random.below(10);
-    case Spread::kTiny: return 45 + random.below(36);
-    case Spread::kHuge: return random.below(64) == 0 ? 254 : 170 + random.below(20);
-    case Spread::kDenormal: return random.below(4) == 0 ? 127 : random.below(3);
-    case Spread::kCount: break;
+    case Spread::kUsual:
+      return 120 + random.below(10);
+    case Spread::kTiny:
+      return 45 + random.below(36);
+    case Spread::kHuge:
+      return random.below(64) == 0 ? 254 : 170 + random.below(20);
+    case Spread::kDenormal:
+      return random.below(4) == 0 ? 127 : random.below(3);
+    case Spread::kCount:
+      break;
   }
   return 0;
 }
@@ -67,7 +72,8 @@ std::vector<float> RandomValues::bf16_values(std::size_t count, Spread spread) {
 
 std::uint8_t RandomValues::scale_code(Spread spread) {
   switch (spread) {
-    case Spread::kUsual: return static_cast<std::uint8_t>(110 + below(8));
+    case Spread::kUsual:
+      return static_cast<std::uint8_t>(110 + below(8));
     case Spread::kTiny: {
       constexpr std::array<std::uint8_t, 12> kCodes = {0, 1, 2, 3, 9, 10, 11, 30, 50, 60, 70, 80};
       return kCodes[below(kCodes.size())];
@@ -75,10 +81,12 @@ std::uint8_t RandomValues::scale_code(Spread spread) {
     case Spread::kHuge: {
       constexpr std::array<std::uint8_t, 8> kCodes = {180, 190, 200, 245, 246, 247, 252, 254};
       return below(40) == 0 ? kCodes[below(kCodes.size())]
-                           : static_cast<std::uint8_t>(170 + below(20));
+                            : static_cast<std::uint8_t>(170 + below(20));
     }
-    case Spread::kDenormal: return static_cast<std::uint8_t>(below(2) == 0 ? below(12) : 127);
-    case Spread::kCount: break;
+    case Spread::kDenormal:
+      return static_cast<std::uint8_t>(below(2) == 0 ? below(12) : 127);
+    case Spread::kCount:
+      break;
   }
   return 0;
 }
@@ -147,11 +155,16 @@ std::string table_name(const ::testing::TestParamInfo<const KernelTable*>& info)
 
 const char* format_name(WeightFormat format) {
   switch (format) {
-    case WeightFormat::kBf16: return "bf16";
-    case WeightFormat::kFp8: return "fp8";
-    case WeightFormat::kFp4: return "fp4";
-    case WeightFormat::kF32: return "f32";
-    case WeightFormat::kCount: break;
+    case WeightFormat::kBf16:
+      return "bf16";
+    case WeightFormat::kFp8:
+      return "fp8";
+    case WeightFormat::kFp4:
+      return "fp4";
+    case WeightFormat::kF32:
+      return "f32";
+    case WeightFormat::kCount:
+      break;
   }
   return "?";
 }

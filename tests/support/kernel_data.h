@@ -1,10 +1,9 @@
 // Random stored matrices and activations for kernel tests, and the comparison of bits.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <random>
 #include <span>
 #include <string>

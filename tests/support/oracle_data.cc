@@ -105,31 +105,32 @@ OracleTrace::Place OracleTrace::find(const std::string& name, std::size_t positi
       in_prompt ? prompt_prefix_ : step_prefixes_.at(position - prompt_tokens_);
   if (!file_->has(prefix + name)) return {};
   const OracleTensor& tensor = file_->at(prefix + name);
-  const std::size_t row = in_prompt ? position : 0;
-  if (row >= tensor.rows()) {
-    throw std::runtime_error(fmt::format("{}{} has no position {}", prefix, name, row));
+  // A step holds one position, with or without an extent of its own.
+  if (!in_prompt) return {.tensor = &tensor, .row = 0, .width = tensor.rows() * tensor.width()};
+  if (position >= tensor.rows()) {
+    throw std::runtime_error(fmt::format("{}{} has no position {}", prefix, name, position));
   }
-  return {.tensor = &tensor, .row = row};
+  return {.tensor = &tensor, .row = position, .width = tensor.width()};
 }
 
 std::span<const float> OracleTrace::floats(const std::string& name, std::size_t position) const {
   const Place place = find(name, position);
   if (place.tensor == nullptr) return {};
-  return row_of(place.tensor->floats, *place.tensor, place.row);
+  return std::span(place.tensor->floats).subspan(place.row * place.width, place.width);
 }
 
 std::span<const std::int32_t> OracleTrace::integers(const std::string& name,
                                                     std::size_t position) const {
   const Place place = find(name, position);
   if (place.tensor == nullptr) return {};
-  return row_of(place.tensor->integers, *place.tensor, place.row);
+  return std::span(place.tensor->integers).subspan(place.row * place.width, place.width);
 }
 
 std::span<const std::uint8_t> OracleTrace::bytes(const std::string& name,
                                                  std::size_t position) const {
   const Place place = find(name, position);
   if (place.tensor == nullptr) return {};
-  return row_of(place.tensor->bytes, *place.tensor, place.row);
+  return std::span(place.tensor->bytes).subspan(place.row * place.width, place.width);
 }
 
 std::vector<std::span<const float>> OracleTrace::float_rows(const std::string& name) const {

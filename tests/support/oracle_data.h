@@ -80,6 +80,7 @@ class OracleTrace {
   struct Place {
     const OracleTensor* tensor = nullptr;
     std::size_t row = 0;
+    std::size_t width = 0;
   };
   Place find(const std::string& name, std::size_t position) const;
 

@@ -37,8 +37,8 @@ void weigh(const ScoreTile& tile, HeadState& head) {
   alignas(64) float lanes[kLanes] = {};
   for (std::size_t slot = 0; slot < kAttentionTile; slot += kStep) {
     const VecF score = hn::LoadU(d, tile.scores + slot);
-    const VecF weight = hn::And(exp_value(hn::Sub(score, hn::Set(d, maximum))),
-                                hn::LoadU(d, used + slot));
+    const VecF weight =
+        hn::And(exp_value(hn::Sub(score, hn::Set(d, maximum))), hn::LoadU(d, used + slot));
     float* lane = lanes + slot % kLanes;
     hn::Store(hn::Add(hn::Load(d, lane), weight), d, lane);
     hn::StoreU(round_vector(weight, tile.rounding), d, tile.scores + slot);
@@ -91,24 +91,11 @@ void combine_heads(const KeyTile& tile, float* scores) {
   }
 }
 
-bool holds_bf16(std::span<const float> values) {
-  const hn::ScalableTag<std::uint32_t> u;
-  const auto* bits = reinterpret_cast<const std::uint32_t*>(values.data());
-  auto seen = hn::Zero(u);
-  std::size_t i = 0;
-  for (; i + kStep <= values.size(); i += kStep) seen = hn::Or(seen, hn::LoadU(u, bits + i));
-  std::uint32_t rest = 0;
-  for (; i < values.size(); ++i) rest |= bits[i];
-  seen = hn::And(hn::Or(seen, hn::Set(u, rest)), hn::Set(u, 0xFFFFu));
-  return hn::AllTrue(u, hn::Eq(seen, hn::Zero(u)));
-}
-
 constexpr AttentionMath kAttentionMath = {
     .weigh = weigh,
     .accumulate = accumulate,
     .divide = divide,
     .combine_heads = combine_heads,
-    .holds_bf16 = holds_bf16,
 };
 
 #endif

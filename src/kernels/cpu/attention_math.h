@@ -1,5 +1,5 @@
-// The steps of sparse attention and of index scores around their dot products: exponentials, maxima,
-// plain sums. They run with denormals, not under FlushScope.
+// The steps of sparse attention and of index scores around their dot products: exponentials,
+// maxima, plain sums. They run with denormals, not under FlushScope.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct ValueTile {
 
 // scores[j] from the dot products of `count` keys.
 struct KeyTile {
-  const float* dots = nullptr;     // [heads][dots_stride], readable to whole 16s
+  const float* dots = nullptr;  // [heads][dots_stride], readable to whole 16s
   std::size_t dots_stride = 0;
   std::span<const float> weights;  // [heads]
   Rounding rounding = Rounding::kNone;
@@ -50,8 +50,6 @@ struct AttentionMath {
   void (*accumulate)(const ValueTile& tile, std::span<const HeadState> heads);
   void (*divide)(std::span<float> values, float denominator, Rounding rounding);
   void (*combine_heads)(const KeyTile& tile, float* scores);
-  // Whether every value is a bfloat16 value.
-  bool (*holds_bf16)(std::span<const float> values);
 };
 
 const AttentionMath& attention_math(InstructionSet set);

@@ -1,75 +1,27 @@
-// Products of bfloat16 pairs with vdpbf16ps, which is what sum_order.h describes, and the decoding of
-// FP8 and FP4 codes into such pairs by byte and word tables.
+// Products of bfloat16 pairs with vdpbf16ps, which is what sum_order.h describes, and the decoding
+// of FP8 and FP4 codes into such pairs by byte and word tables.
 #include "hwy/base.h"
 #if HWY_COMPILER_GCC_ACTUAL
 // GCC 12 takes the undefined pass-through operand inside its own intrinsics for a fault.
 HWY_DIAGNOSTICS_OFF(disable : 4700, ignored "-Wmaybe-uninitialized")
 #endif
-#include <immintrin.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <immintrin.h>
 
 #include "base/check.h"
+#include "kernels/cpu/bf16_packing.h"
+#include "kernels/cpu/bf16_tables.h"
 #include "kernels/cpu/instruction_sets.h"
 #include "kernels/cpu/panel.h"
-#include "kernels/cpu/panel_packing.h"
 #include "numerics/bf16.h"
-#include "numerics/fp4_e2m1.h"
-#include "numerics/fp8_e4m3.h"
 
 namespace locket::kernels::cpu {
 namespace {
 
-constexpr std::size_t kPairs = 16;  // of a group; one vector of 16 lanes each
-constexpr std::size_t kTileWords = kPairs * kTileLanes;
+constexpr std::size_t kTileWords = kGroupPairs * kTileLanes;
 
-struct alignas(64) ByteTable {
-  std::array<std::uint8_t, 128> bytes;
-};
-
-// Byte 0 (low) or 1 (high) of the bfloat16 of every positive E4M3 code.
-constexpr ByteTable fp8_table(unsigned byte) {
-  ByteTable table{};
-  for (unsigned code = 0; code < 128; ++code) {
-    const float value = numerics::to_float(numerics::Fp8E4m3{static_cast<std::uint8_t>(code)});
-    table.bytes[code] = static_cast<std::uint8_t>(numerics::to_bf16(value).bits >> (8 * byte));
-  }
-  return table;
-}
-
-struct alignas(64) WordTable {
-  std::array<std::uint16_t, 32> words;
-};
-
-// The bfloat16 of every E2M1 code, twice: a lookup reads five bits, the fifth does not matter.
-constexpr WordTable fp4_table() {
-  WordTable table{};
-  for (unsigned i = 0; i < 32; ++i) {
-    const float value = numerics::to_float(numerics::Fp4E2m1{static_cast<std::uint8_t>(i % 16)});
-    table.words[i] = numerics::to_bf16(value).bits;
-  }
-  return table;
-}
-
-// Where the two tables' bytes of one dword of codes go: pairs of codes 0, 1 or 2, 3.
-constexpr ByteTable pair_order(unsigned first) {
-  ByteTable order{};
-  for (unsigned lane = 0; lane < 16; ++lane) {
-    for (unsigned i = 0; i < 4; ++i) {
-      const unsigned source = lane * 4 + first + i / 2;
-      order.bytes[lane * 4 + i] = static_cast<std::uint8_t>(i % 2 == 0 ? source : source + 64);
-    }
-  }
-  return order;
-}
-
-constexpr ByteTable kFp8Low = fp8_table(0);
-constexpr ByteTable kFp8High = fp8_table(1);
-constexpr ByteTable kFirstPair = pair_order(0);
-constexpr ByteTable kSecondPair = pair_order(2);
-constexpr WordTable kFp4 = fp4_table();
 alignas(64) constexpr std::array<float, kTileLanes> kOnes = {1, 1, 1, 1, 1, 1, 1, 1,
                                                              1, 1, 1, 1, 1, 1, 1, 1};
 
@@ -80,13 +32,13 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bf16,fm
 namespace locket::kernels::cpu {
 namespace {
 
-inline __m512 multiply_pairs(__m512 sum, __m512i a, __m512i b) {
+HWY_INLINE __m512 multiply_pairs(__m512 sum, __m512i a, __m512i b) {
   return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 
-inline __m512i load(const void* at) { return _mm512_load_si512(at); }
+HWY_INLINE __m512i load(const void* at) { return _mm512_load_si512(at); }
 
-inline __m512i broadcast(const std::uint32_t* at) {
+HWY_INLINE __m512i broadcast(const std::uint32_t* at) {
   return _mm512_set1_epi32(static_cast<int>(*at));
 }
 
@@ -146,7 +98,7 @@ struct Fp4Decoder {
 
 // The scale codes of one tile, one a lane, as dwords.
 template <class Decoder>
-inline __m512i scale_codes(const std::byte* scales) {
+HWY_INLINE __m512i scale_codes(const std::byte* scales) {
   if constexpr (Decoder::kFormat == WeightFormat::kFp8) {
     return _mm512_set1_epi32(std::to_integer<int>(scales[0]));
   } else {
@@ -155,7 +107,7 @@ inline __m512i scale_codes(const std::byte* scales) {
 }
 
 template <class Decoder>
-inline bool scales_inside(const std::byte* scales, const ScaleRange& range) {
+HWY_INLINE bool scales_inside(const std::byte* scales, const ScaleRange& range) {
   if constexpr (Decoder::kFormat == WeightFormat::kBf16) return true;
   if constexpr (Decoder::kFormat == WeightFormat::kFp8) {
     return range.contains(std::to_integer<unsigned>(scales[0]));
@@ -168,7 +120,7 @@ inline bool scales_inside(const std::byte* scales, const ScaleRange& range) {
 }
 
 template <class Decoder>
-inline __m512 scale_factors(const std::byte* scales) {
+HWY_INLINE __m512 scale_factors(const std::byte* scales) {
   if constexpr (Decoder::kFormat == WeightFormat::kBf16) {
     return _mm512_set1_ps(1.0f);
   } else {
@@ -176,37 +128,48 @@ inline __m512 scale_factors(const std::byte* scales) {
   }
 }
 
+template <class Decoder>
+HWY_INLINE void store_pairs(const Decoder& decoder, const std::byte* tile, std::uint32_t* out) {
+  for (std::size_t eight = 0; eight < 4; ++eight) {
+    __m512i pairs[4];
+    decoder.pairs(tile, eight, pairs);
+    for (std::size_t q = 0; q < 4; ++q) {
+      _mm512_store_si512(out + (eight * 4 + q) * kTileLanes, pairs[q]);
+    }
+  }
+}
+
+// The bfloat16 bits of one scaled weight, whatever the scale.
+std::uint32_t scaled_bits(WeightFormat format, const std::byte* tile, const std::byte* scales,
+                          std::size_t lane, std::size_t k) {
+  const std::byte code = scales[format == WeightFormat::kFp4 ? lane : 0];
+  const float value =
+      scaled_weight(code_value(format, tile, lane, k), std::to_integer<std::uint8_t>(code));
+  return numerics::to_bf16(value).bits;
+}
+
 // A tile whose scales cannot wait, as bfloat16 pairs [16][16] with the scales in them.
 template <class Decoder>
 void scaled_tile(const std::byte* tile, const std::byte* scales, std::uint32_t* out) {
   constexpr WeightFormat kFormat = Decoder::kFormat;
   if (!scales_inside<Decoder>(scales, normal_scales(kFormat))) {
-    for (std::size_t pair = 0; pair < kPairs; ++pair) {
-      for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
-        const std::byte code = scales[kFormat == WeightFormat::kFp4 ? lane : 0];
-        const auto bits = [&](std::size_t k) {
-          const float value = scaled_weight(code_value(kFormat, tile, lane, k),
-                                            std::to_integer<std::uint8_t>(code));
-          return std::uint32_t{numerics::to_bf16(value).bits};
-        };
-        const std::size_t k = pair / 4 * 8 + pair % 4;
-        out[pair * kTileLanes + lane] = bits(k) | bits(k + 4) << 16;
-      }
+    for (std::size_t i = 0; i < kTileWords; ++i) {
+      const std::size_t lane = i % kTileLanes;
+      const std::size_t pair = i / kTileLanes;
+      const std::size_t k = pair / 4 * 8 + pair % 4;
+      out[i] = scaled_bits(kFormat, tile, scales, lane, k) |
+               scaled_bits(kFormat, tile, scales, lane, k + 4) << 16;
     }
     return;
   }
-  const Decoder decoder;
-  const __m512i shift = _mm512_slli_epi32(
-      _mm512_sub_epi32(scale_codes<Decoder>(scales), _mm512_set1_epi32(127)), 7);
+  store_pairs(Decoder(), tile, out);
+  const __m512i shift =
+      _mm512_slli_epi32(_mm512_sub_epi32(scale_codes<Decoder>(scales), _mm512_set1_epi32(127)), 7);
   const __m512i both = _mm512_mask_blend_epi16(0xAAAAAAAAu, shift, _mm512_slli_epi32(shift, 16));
-  for (std::size_t eight = 0; eight < 4; ++eight) {
-    __m512i pairs[4];
-    decoder.pairs(tile, eight, pairs);
-    for (std::size_t q = 0; q < 4; ++q) {
-      const __mmask32 not_zero = _mm512_test_epi16_mask(pairs[q], _mm512_set1_epi16(0x7FFF));
-      pairs[q] = _mm512_mask_add_epi16(pairs[q], not_zero, pairs[q], both);
-      _mm512_store_si512(out + (eight * 4 + q) * kTileLanes, pairs[q]);
-    }
+  for (std::size_t pair = 0; pair < kGroupPairs; ++pair) {
+    const __m512i bits = load(out + pair * kTileLanes);
+    const __mmask32 not_zero = _mm512_test_epi16_mask(bits, _mm512_set1_epi16(0x7FFF));
+    _mm512_store_si512(out + pair * kTileLanes, _mm512_mask_add_epi16(bits, not_zero, bits, both));
   }
 }
 
@@ -216,18 +179,12 @@ void decode_tiles(const TileBlock& block, std::uint32_t* out, float* factors) {
   for (std::size_t group = 0; group < block.groups; ++group) {
     const std::byte* tile = block.tiles + group * tile_bytes(Decoder::kFormat);
     const std::byte* scales = block.scales + group * tile_scales(Decoder::kFormat);
-    if (!scales_inside<Decoder>(scales, block.after_sum)) {
+    if (scales_inside<Decoder>(scales, block.after_sum)) {
+      store_pairs(decoder, tile, out);
+      _mm512_store_ps(factors, scale_factors<Decoder>(scales));
+    } else {
       scaled_tile<Decoder>(tile, scales, out);
       _mm512_store_ps(factors, _mm512_set1_ps(1.0f));
-    } else {
-      for (std::size_t eight = 0; eight < 4; ++eight) {
-        __m512i pairs[4];
-        decoder.pairs(tile, eight, pairs);
-        for (std::size_t q = 0; q < 4; ++q) {
-          _mm512_store_si512(out + (eight * 4 + q) * kTileLanes, pairs[q]);
-        }
-      }
-      _mm512_store_ps(factors, scale_factors<Decoder>(scales));
     }
     out += kTileWords;
     factors += kTileLanes;
@@ -241,105 +198,140 @@ void decode(const TileBlock& block, std::byte* out, float* out_scales) {
   decode_tiles<Fp4Decoder>(block, words, out_scales);
 }
 
+// totals[t] += factor * sums of one tile with token t.
+template <std::size_t kTokens, class Decoder>
+HWY_INLINE void add_tile(const Decoder& decoder, const std::byte* tile, __m512 factor,
+                         const std::uint32_t* const (&x)[kTokens], __m512 (&totals)[kTokens]) {
+  __m512 sums[kTokens];
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+#pragma GCC unroll 4
+  for (std::size_t eight = 0; eight < 4; ++eight) {
+    __m512i pairs[4];
+    decoder.pairs(tile, eight, pairs);
+#pragma GCC unroll 24
+    for (std::size_t i = 0; i < 4 * kTokens; ++i) {
+      const std::size_t q = i / kTokens;
+      const std::size_t t = i % kTokens;
+      sums[t] = multiply_pairs(sums[t], pairs[q], broadcast(x[t] + eight * 4 + q));
+    }
+  }
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    totals[t] = _mm512_fmadd_ps(sums[t], factor, totals[t]);
+  }
+}
+
 template <class Decoder, std::size_t kTokens>
 void multiply_rows(const RowGroupProduct& p) {
   const Decoder decoder;
-  const std::size_t x_stride = p.x_row_bytes / sizeof(std::uint32_t);
-  const auto* x = reinterpret_cast<const std::uint32_t*>(p.x);
+  const std::uint32_t* x[kTokens];
   __m512 totals[kTokens];
-  for (__m512& total : totals) total = _mm512_setzero_ps();
-  for (std::size_t group = 0; group < p.groups; ++group, x += kPairs) {
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    x[t] = reinterpret_cast<const std::uint32_t*>(p.x + t * p.x_row_bytes);
+    totals[t] = _mm512_setzero_ps();
+  }
+  for (std::size_t group = 0; group < p.groups; ++group) {
     const std::byte* tile = p.tiles + group * tile_bytes(Decoder::kFormat);
     const std::byte* scales = p.scales + group * tile_scales(Decoder::kFormat);
-    __m512 sums[kTokens];
-    for (__m512& sum : sums) sum = _mm512_setzero_ps();
-    __m512 factor;
-    if (__builtin_expect(scales_inside<Decoder>(scales, p.after_sum), 1)) {
-      factor = scale_factors<Decoder>(scales);
-#pragma GCC unroll 4
-      for (std::size_t eight = 0; eight < 4; ++eight) {
-        __m512i pairs[4];
-        decoder.pairs(tile, eight, pairs);
-#pragma GCC unroll 4
-        for (std::size_t q = 0; q < 4; ++q) {
-#pragma GCC unroll 4
-          for (std::size_t t = 0; t < kTokens; ++t) {
-            sums[t] = multiply_pairs(sums[t], pairs[q],
-                                     broadcast(x + t * x_stride + eight * 4 + q));
-          }
-        }
-      }
+    for (std::size_t line = 0; line < tile_bytes(Decoder::kFormat); line += 64) {
+      _mm_prefetch(tile + 8192 + line, _MM_HINT_T1);
+    }
+    if (HWY_LIKELY(scales_inside<Decoder>(scales, p.after_sum))) {
+      add_tile<kTokens>(decoder, tile, scale_factors<Decoder>(scales), x, totals);
     } else {
       alignas(64) std::uint32_t words[kTileWords];
       scaled_tile<Decoder>(tile, scales, words);
-      factor = _mm512_set1_ps(1.0f);
-      for (std::size_t pair = 0; pair < kPairs; ++pair) {
-        for (std::size_t t = 0; t < kTokens; ++t) {
-          sums[t] = multiply_pairs(sums[t], load(words + pair * kTileLanes),
-                                   broadcast(x + t * x_stride + pair));
-        }
-      }
+      add_tile<kTokens>(Bf16Decoder(), reinterpret_cast<const std::byte*>(words),
+                        _mm512_set1_ps(1.0f), x, totals);
     }
-    for (std::size_t t = 0; t < kTokens; ++t) {
-      totals[t] = _mm512_fmadd_ps(sums[t], factor, totals[t]);
-    }
+    for (const std::uint32_t*& row : x) row += kGroupPairs;
   }
   for (std::size_t t = 0; t < kTokens; ++t) _mm512_storeu_ps(p.totals + t * kTileLanes, totals[t]);
 }
 
 template <class Decoder>
 void multiply_rows_of(const RowGroupProduct& p) {
-  static_assert(kMostDirectTokens == 4);
+  static_assert(kMostDirectTokens == 6);
   switch (p.tokens) {
-    case 1: return multiply_rows<Decoder, 1>(p);
-    case 2: return multiply_rows<Decoder, 2>(p);
-    case 3: return multiply_rows<Decoder, 3>(p);
-    default: return multiply_rows<Decoder, 4>(p);
+    case 1:
+      return multiply_rows<Decoder, 1>(p);
+    case 2:
+      return multiply_rows<Decoder, 2>(p);
+    case 3:
+      return multiply_rows<Decoder, 3>(p);
+    case 4:
+      return multiply_rows<Decoder, 4>(p);
+    case 5:
+      return multiply_rows<Decoder, 5>(p);
+    default:
+      return multiply_rows<Decoder, 6>(p);
   }
+}
+
+// The tables of FP8 leave registers for four tokens; more are done in two passes.
+void multiply_fp8_rows(const RowGroupProduct& p) {
+  if (p.tokens <= 4) return multiply_rows_of<Fp8Decoder>(p);
+  RowGroupProduct part = p;
+  part.tokens = 3;
+  multiply_rows_of<Fp8Decoder>(part);
+  part.x += 3 * p.x_row_bytes;
+  part.totals += 3 * kTileLanes;
+  part.tokens = p.tokens - 3;
+  multiply_rows_of<Fp8Decoder>(part);
 }
 
 void multiply_row_group(WeightFormat format, const RowGroupProduct& p) {
   LOCKET_DCHECK(p.tokens >= 1 && p.tokens <= kMostDirectTokens);
   switch (format) {
-    case WeightFormat::kBf16: return multiply_rows_of<Bf16Decoder>(p);
-    case WeightFormat::kFp8: return multiply_rows_of<Fp8Decoder>(p);
-    case WeightFormat::kFp4: return multiply_rows_of<Fp4Decoder>(p);
+    case WeightFormat::kBf16:
+      return multiply_rows_of<Bf16Decoder>(p);
+    case WeightFormat::kFp8:
+      return multiply_fp8_rows(p);
+    case WeightFormat::kFp4:
+      return multiply_rows_of<Fp4Decoder>(p);
     case WeightFormat::kF32:
-    case WeightFormat::kCount: break;
+    case WeightFormat::kCount:
+      break;
   }
   LOCKET_CHECK(false);
 }
 
-// kLaneGroups lane groups times kTokens rows of x, all groups of the panel.
+// Sums of one column group: kLaneGroups lane groups times kTokens rows of x.
+template <std::size_t kLaneGroups, std::size_t kTokens>
+HWY_INLINE void sum_group(const std::byte* w, std::size_t lane_group_bytes, const std::uint32_t* x,
+                          std::size_t x_stride, __m512 (&sums)[kTokens][kLaneGroups]) {
+#pragma GCC unroll 2
+  for (std::size_t pair = 0; pair < kGroupPairs; ++pair) {
+    __m512i weights[kLaneGroups];
+    for (std::size_t l = 0; l < kLaneGroups; ++l) {
+      weights[l] = load(w + l * lane_group_bytes + pair * 64);
+    }
+#pragma GCC unroll 12
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const __m512i value = broadcast(x + t * x_stride + pair);
+      for (std::size_t l = 0; l < kLaneGroups; ++l) {
+        sums[t][l] = multiply_pairs(sums[t][l], weights[l], value);
+      }
+    }
+  }
+}
+
+// All column groups of a panel.
 template <std::size_t kLaneGroups, std::size_t kTokens>
 void multiply_block(const PanelProduct& p, std::size_t lane_group, std::size_t token) {
   const std::size_t x_stride = p.x_row_bytes / sizeof(std::uint32_t);
   const auto* x = reinterpret_cast<const std::uint32_t*>(p.x) + token * x_stride;
   const std::byte* w = p.panel + lane_group * p.lane_group_bytes;
   float* totals = p.totals + token * p.totals_stride + lane_group * kTileLanes;
-  const float* factors = p.scales != nullptr ? p.scales + lane_group * p.groups * kTileLanes
-                                             : kOnes.data();
+  const float* factors =
+      p.scales != nullptr ? p.scales + lane_group * p.groups * kTileLanes : kOnes.data();
   const std::size_t factor_step = p.scales != nullptr ? kTileLanes : 0;
   for (std::size_t group = 0; group < p.groups; ++group) {
     __m512 sums[kTokens][kLaneGroups];
-#pragma GCC unroll 12
-    for (auto& row : sums) {
-      for (__m512& sum : row) sum = _mm512_setzero_ps();
+#pragma GCC unroll 24
+    for (std::size_t i = 0; i < kTokens * kLaneGroups; ++i) {
+      sums[i / kLaneGroups][i % kLaneGroups] = _mm512_setzero_ps();
     }
-#pragma GCC unroll 2
-    for (std::size_t pair = 0; pair < kPairs; ++pair) {
-      __m512i weights[kLaneGroups];
-      for (std::size_t l = 0; l < kLaneGroups; ++l) {
-        weights[l] = load(w + l * p.lane_group_bytes + pair * 64);
-      }
-#pragma GCC unroll 12
-      for (std::size_t t = 0; t < kTokens; ++t) {
-        const __m512i value = broadcast(x + t * x_stride + pair);
-        for (std::size_t l = 0; l < kLaneGroups; ++l) {
-          sums[t][l] = multiply_pairs(sums[t][l], weights[l], value);
-        }
-      }
-    }
+    sum_group<kLaneGroups, kTokens>(w, p.lane_group_bytes, x, x_stride, sums);
     for (std::size_t l = 0; l < kLaneGroups; ++l) {
       const __m512 factor = _mm512_loadu_ps(factors + l * p.groups * factor_step);
 #pragma GCC unroll 12
@@ -349,7 +341,7 @@ void multiply_block(const PanelProduct& p, std::size_t lane_group, std::size_t t
       }
     }
     w += kTileWords * sizeof(std::uint32_t);
-    x += kPairs;
+    x += kGroupPairs;
     factors += factor_step;
   }
 }
@@ -369,67 +361,6 @@ void multiply(const PanelProduct& p) {
   if (lane_group < p.lane_groups) multiply_lanes<1>(p, lane_group);
 }
 
-// Columns 8i .. 8i + 7 of bfloat16-valued floats: four dwords (k, k + 4).
-inline __m128i pairs_of_eight(const float* x) {
-  const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
-  const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + 4));
-  return _mm_blend_epi16(_mm_srli_epi32(low, 16), high, 0xAA);
-}
-
-void pack_x(const float* x, std::size_t count, std::byte* out) {
-  auto* pairs = reinterpret_cast<__m128i*>(out);
-  std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) _mm_storeu_si128(pairs++, pairs_of_eight(x + i));
-  const std::size_t end = group_count(count) * kGroupColumns;
-  for (; i < end; i += 8) {
-    float tail[8];
-    for (std::size_t k = 0; k < 8; ++k) tail[k] = i + k < count ? x[i + k] : -0.0f;
-    _mm_storeu_si128(pairs++, pairs_of_eight(tail));
-  }
-}
-
-void pack_rows(const RowBlock& block, std::byte* panel) {
-  auto* out = reinterpret_cast<float*>(panel);
-  for (std::size_t row = 0; row < block.row_count; row += kTileLanes) {
-    for (std::size_t column = 0; column < block.columns; column += kGroupColumns) {
-      const RowTile tile(block, row, column);
-      for (std::size_t lane = 0; lane < kTileLanes; lane += 4) {
-        for (std::size_t eight = 0; eight < 4; ++eight) {
-          __m128 rows[4];
-          for (std::size_t i = 0; i < 4; ++i) {
-            rows[i] = _mm_castsi128_ps(pairs_of_eight(tile.row(lane + i) + eight * 8));
-          }
-          _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
-          for (std::size_t i = 0; i < 4; ++i) {
-            _mm_store_ps(out + (eight * 4 + i) * kTileLanes + lane, rows[i]);
-          }
-        }
-      }
-      out += kTileWords;
-    }
-  }
-}
-
-void pack_columns(const RowBlock& block, std::byte* panel) {
-  auto* out = reinterpret_cast<std::uint32_t*>(panel);
-  const auto row = [&](std::size_t index, std::size_t column, __mmask16 lanes) {
-    const __mmask16 used = index < block.row_count ? lanes : static_cast<__mmask16>(0);
-    return _mm512_maskz_loadu_epi32(used, block.rows + index * block.stride + column);
-  };
-  for (std::size_t column = 0; column < block.columns; column += kTileLanes) {
-    const std::size_t used = block.columns - column;
-    const auto lanes = static_cast<__mmask16>(used >= kTileLanes ? 0xFFFFu : (1u << used) - 1);
-    for (std::size_t eight = 0; eight < group_count(block.row_count) * 4; ++eight) {
-      for (std::size_t q = 0; q < 4; ++q, out += kTileLanes) {
-        const __m512i low = row(eight * 8 + q, column, lanes);
-        const __m512i high = row(eight * 8 + q + 4, column, lanes);
-        _mm512_store_si512(
-            out, _mm512_mask_blend_epi16(0xAAAAAAAAu, _mm512_srli_epi32(low, 16), high));
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace locket::kernels::cpu
 HWY_POP_ATTRIBUTES
@@ -440,12 +371,11 @@ const PanelKernels& bf16_panel_kernels() {
   static const PanelKernels kernels = {
       .tile_format = WeightFormat::kBf16,
       .mantissa = MantissaBits::kBf16,
-      .group_bytes = kPairs * sizeof(std::uint32_t),
+      .group_bytes = kGroupPairs * sizeof(std::uint32_t),
       .direct_tokens = kMostDirectTokens,
-      .pack_x = pack_x,
-      .exponent_span = f32_panel_kernels(InstructionSet::kAvx512).exponent_span,
-      .pack_rows = pack_rows,
-      .pack_columns = pack_columns,
+      .pack_x = pack_bf16_x,
+      .pack_rows = pack_bf16_rows,
+      .pack_columns = pack_bf16_columns,
       .decode = decode,
       .multiply = multiply,
       .multiply_row_group = multiply_row_group,

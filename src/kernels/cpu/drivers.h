@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/attention_math.h"
 #include "kernels/cpu/panel.h"
+#include "kernels/cpu/value_scan.h"
 #include "kernels/index_scores.h"
 #include "kernels/matmul.h"
 #include "kernels/sparse_attention.h"
@@ -23,7 +24,7 @@ struct MatmulPart {
 };
 
 // REQUIRES: `kernels` can hold the activations and the weight format.
-void matmul_part(const PanelKernels& kernels, const MatmulPart& part);
+void matmul_part(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part);
 
 void attend(const PanelKernels& kernels, const AttentionMath& math, const AttentionInput& input,
             std::span<float> out);
@@ -33,9 +34,9 @@ struct IndexKernels {
   const PanelKernels* exact;
   const PanelKernels* bf16;
   const AttentionMath* math;
+  const ValueScan* scan;
 };
 
-void score_keys(const IndexKernels& kernels, const IndexScoreInput& input,
-                std::span<float> scores);
+void score_keys(const IndexKernels& kernels, const IndexScoreInput& input, std::span<float> scores);
 
 }  // namespace locket::kernels::cpu

@@ -38,8 +38,8 @@ float sum_of_squares(std::span<const float> x) {
   return add_lanes(lanes);
 }
 
-void rms_norm(std::span<const float> x, std::span<const float> weight, float eps,
-              Rounding rounding, std::span<float> out) {
+void rms_norm(std::span<const float> x, std::span<const float> weight, float eps, Rounding rounding,
+              std::span<float> out) {
   const F32 d;
   const float mean = sum_of_squares(x) / static_cast<float>(x.size());
   const float rstd = 1.0f / std::sqrt(mean + eps);

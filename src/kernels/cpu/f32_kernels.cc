@@ -31,7 +31,7 @@ using VecF = hn::Vec<F32>;
 using VecU = hn::Vec<U32>;
 
 constexpr std::size_t kVectorLanes = hn::MaxLanes(F32());
-constexpr std::size_t kDirectTokens = 2;  // more do not fit the registers of AVX2
+constexpr std::size_t kDirectTokens = 2;                   // more do not fit the registers of AVX2
 constexpr std::size_t kParts = kTileLanes / kVectorLanes;  // vectors that make 16 lanes
 
 HWY_INLINE VecF as_f32(VecU bits) { return hn::BitCast(F32(), bits); }
@@ -47,10 +47,10 @@ HWY_INLINE VecF fp8_value(VecU code) {
   const VecF subnormal = hn::Sub(as_f32(above), hn::Set(F32(), 0x1p-6f));
   const auto is_subnormal = hn::Lt(hn::BitCast(hn::RebindToSigned<U32>(), magnitude),
                                    hn::Set(hn::RebindToSigned<U32>(), 1 << 23));
-  const VecF value =
-      hn::IfThenElse(hn::MaskFromVec(as_f32(hn::BitCast(u, hn::VecFromMask(
-                         hn::RebindToSigned<U32>(), is_subnormal)))),
-                     subnormal, as_f32(normal));
+  const VecF value = hn::IfThenElse(
+      hn::MaskFromVec(
+          as_f32(hn::BitCast(u, hn::VecFromMask(hn::RebindToSigned<U32>(), is_subnormal)))),
+      subnormal, as_f32(normal));
   return hn::Or(value, as_f32(sign));
 }
 
@@ -175,8 +175,8 @@ void scale_tile(WeightFormat format, const std::byte* tile, const std::byte* sca
   for (std::size_t k = 0; k < kGroupColumns; ++k) {
     for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
       const std::byte code = scales[format == WeightFormat::kFp4 ? lane : 0];
-      out[k * kTileLanes + lane] = scaled_weight(code_value(format, tile, lane, k),
-                                                 std::to_integer<std::uint8_t>(code));
+      out[k * kTileLanes + lane] =
+          scaled_weight(code_value(format, tile, lane, k), std::to_integer<std::uint8_t>(code));
     }
   }
 }
@@ -219,11 +219,16 @@ void decode_tiles(const TileBlock& block, float* out, float* out_scales) {
 void decode(const TileBlock& block, std::byte* out, float* out_scales) {
   auto* values = reinterpret_cast<float*>(out);
   switch (block.format) {
-    case WeightFormat::kBf16: return decode_tiles<WeightFormat::kBf16>(block, values, out_scales);
-    case WeightFormat::kFp8: return decode_tiles<WeightFormat::kFp8>(block, values, out_scales);
-    case WeightFormat::kFp4: return decode_tiles<WeightFormat::kFp4>(block, values, out_scales);
-    case WeightFormat::kF32: return decode_tiles<WeightFormat::kF32>(block, values, out_scales);
-    case WeightFormat::kCount: break;
+    case WeightFormat::kBf16:
+      return decode_tiles<WeightFormat::kBf16>(block, values, out_scales);
+    case WeightFormat::kFp8:
+      return decode_tiles<WeightFormat::kFp8>(block, values, out_scales);
+    case WeightFormat::kFp4:
+      return decode_tiles<WeightFormat::kFp4>(block, values, out_scales);
+    case WeightFormat::kF32:
+      return decode_tiles<WeightFormat::kF32>(block, values, out_scales);
+    case WeightFormat::kCount:
+      break;
   }
   LOCKET_CHECK(false);
 }
@@ -287,11 +292,16 @@ void multiply_row_group_in(const RowGroupProduct& p) {
 void multiply_row_group(WeightFormat format, const RowGroupProduct& p) {
   LOCKET_DCHECK(p.tokens >= 1 && p.tokens <= kDirectTokens);
   switch (format) {
-    case WeightFormat::kBf16: return multiply_row_group_in<WeightFormat::kBf16>(p);
-    case WeightFormat::kFp8: return multiply_row_group_in<WeightFormat::kFp8>(p);
-    case WeightFormat::kFp4: return multiply_row_group_in<WeightFormat::kFp4>(p);
-    case WeightFormat::kF32: return multiply_row_group_in<WeightFormat::kF32>(p);
-    case WeightFormat::kCount: break;
+    case WeightFormat::kBf16:
+      return multiply_row_group_in<WeightFormat::kBf16>(p);
+    case WeightFormat::kFp8:
+      return multiply_row_group_in<WeightFormat::kFp8>(p);
+    case WeightFormat::kFp4:
+      return multiply_row_group_in<WeightFormat::kFp4>(p);
+    case WeightFormat::kF32:
+      return multiply_row_group_in<WeightFormat::kF32>(p);
+    case WeightFormat::kCount:
+      break;
   }
   LOCKET_CHECK(false);
 }
@@ -348,36 +358,12 @@ void multiply(const PanelProduct& p) {
   }
 }
 
-ExponentSpan exponent_span(const float* x, std::size_t count) {
-  const U32 u;
-  const VecU magnitude = hn::Set(u, 0x7FFFFFFFu);
-  const VecU smallest_normal = hn::Set(u, 0x00800000u);
-  VecU lowest = hn::Set(u, 0xFF800000u);
-  VecU highest = hn::Zero(u);
-  const auto add = [&](VecU bits) HWY_ATTR {
-    const VecU value = hn::And(bits, magnitude);
-    // Denormals and zeros wrap around to values above all others.
-    lowest = hn::Min(lowest, hn::Sub(value, smallest_normal));
-    highest = hn::Max(highest, value);
-  };
-  const auto* bits = reinterpret_cast<const std::uint32_t*>(x);
-  std::size_t i = 0;
-  for (; i + kVectorLanes <= count; i += kVectorLanes) add(hn::LoadU(u, bits + i));
-  std::uint32_t tail[kVectorLanes] = {};
-  std::copy(bits + i, bits + count, tail);
-  add(hn::LoadU(u, tail));
-  const std::uint32_t low = hn::GetLane(hn::MinOfLanes(u, lowest));
-  const std::uint32_t high = hn::GetLane(hn::MaxOfLanes(u, highest));
-  return {.lowest = (low >> 31) != 0 ? 255u : (low >> 23) + 1, .highest = high >> 23};
-}
-
 constexpr PanelKernels kPanelKernels = {
     .tile_format = WeightFormat::kF32,
     .mantissa = MantissaBits::kF32,
     .group_bytes = kGroupColumns * sizeof(float),
     .direct_tokens = kDirectTokens,
     .pack_x = pack_f32_x,
-    .exponent_span = exponent_span,
     .pack_rows = pack_f32_rows,
     .pack_columns = pack_f32_columns,
     .decode = decode,

@@ -32,8 +32,8 @@ HWY_INLINE VecF round_bf16(VecF value) {
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u, 1u));
   const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(u, 0x7FFFu)));
   const auto quiet = hn::Or(bits, hn::Set(u, 0x00400000u));
-  const VecF result = hn::IfThenElse(hn::IsNaN(value), hn::BitCast(F32(), quiet),
-                                     hn::BitCast(F32(), rounded));
+  const VecF result =
+      hn::IfThenElse(hn::IsNaN(value), hn::BitCast(F32(), quiet), hn::BitCast(F32(), rounded));
   return hn::And(result, hn::BitCast(F32(), upper));
 }
 
@@ -49,10 +49,19 @@ HWY_INLINE V exp_double(D d, V x) {
   const V k = hn::Sub(shifted, round);
   const V r = hn::Sub(hn::Sub(x, hn::Mul(k, hn::Set(d, 0x1.62e42fee00000p-1))),
                       hn::Mul(k, hn::Set(d, 0x1.a39ef35793c76p-33)));
-  constexpr double kCoefficients[] = {
-      1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,
-      1.0 / 5040.0,      1.0 / 720.0,      1.0 / 120.0,     1.0 / 24.0,     1.0 / 6.0,
-      0.5,               1.0,              1.0};
+  constexpr double kCoefficients[] = {1.0 / 479001600.0,
+                                      1.0 / 39916800.0,
+                                      1.0 / 3628800.0,
+                                      1.0 / 362880.0,
+                                      1.0 / 40320.0,
+                                      1.0 / 5040.0,
+                                      1.0 / 720.0,
+                                      1.0 / 120.0,
+                                      1.0 / 24.0,
+                                      1.0 / 6.0,
+                                      0.5,
+                                      1.0,
+                                      1.0};
   V p = hn::Set(d, 1.0 / 6227020800.0);
   HWY_UNROLL(13)
   for (const double c : kCoefficients) p = hn::Add(hn::Mul(p, r), hn::Set(d, c));
@@ -65,7 +74,8 @@ HWY_INLINE VecF exp_value(VecF x) {
   const F32 d;
   const hn::ScalableTag<double> wide;
   const hn::Rebind<float, decltype(wide)> half;
-  const auto low = hn::DemoteTo(half, exp_double(wide, hn::PromoteTo(wide, hn::LowerHalf(half, x))));
+  const auto low =
+      hn::DemoteTo(half, exp_double(wide, hn::PromoteTo(wide, hn::LowerHalf(half, x))));
   const auto high =
       hn::DemoteTo(half, exp_double(wide, hn::PromoteTo(wide, hn::UpperHalf(half, x))));
   VecF result = hn::Combine(d, high, low);

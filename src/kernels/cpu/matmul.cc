@@ -27,15 +27,15 @@ std::size_t token_block(std::size_t row_bytes) {
 
 bool has_scales(WeightFormat format) { return tile_scales(format) != 0; }
 
-void pack_tokens(const PanelKernels& kernels, const MatmulPart& part, std::size_t first,
-                 PackedTokens& packed) {
+void pack_tokens(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part,
+                 std::size_t first, PackedTokens& packed) {
   const std::size_t columns = part.weights.columns;
   ExponentSpan span;
   for (std::size_t t = 0; t < packed.tokens; ++t) {
     const float* row = part.x.data + (first + t) * part.x.stride;
     kernels.pack_x(row, columns, packed.buffer.data() + t * packed.row_bytes);
     if (!has_scales(part.weights.format)) continue;
-    const ExponentSpan row_span = kernels.exponent_span(row, columns);
+    const ExponentSpan row_span = scan.exponent_span({row, columns});
     span.lowest = std::min(span.lowest, row_span.lowest);
     span.highest = std::max(span.highest, row_span.highest);
   }
@@ -68,15 +68,14 @@ void multiply_few(const PanelKernels& kernels, const MatmulPart& part, const Pac
                   std::size_t first_token) {
   alignas(64) float totals[kMostDirectTokens * kTileLanes];
   for (std::size_t group = part.first; group < part.last; ++group) {
-    kernels.multiply_row_group(part.weights.format,
-                               {.tiles = group_tiles(part.weights, group),
-                                .scales = group_scales(part.weights, group),
-                                .groups = part.weights.column_groups(),
-                                .after_sum = packed.after_sum,
-                                .x = packed.buffer.data(),
-                                .x_row_bytes = packed.row_bytes,
-                                .tokens = packed.tokens,
-                                .totals = totals});
+    kernels.multiply_row_group(part.weights.format, {.tiles = group_tiles(part.weights, group),
+                                                     .scales = group_scales(part.weights, group),
+                                                     .groups = part.weights.column_groups(),
+                                                     .after_sum = packed.after_sum,
+                                                     .x = packed.buffer.data(),
+                                                     .x_row_bytes = packed.row_bytes,
+                                                     .tokens = packed.tokens,
+                                                     .totals = totals});
     store_rows(part, first_token, group, {totals, packed.tokens * kTileLanes}, kTileLanes);
   }
 }
@@ -84,7 +83,7 @@ void multiply_few(const PanelKernels& kernels, const MatmulPart& part, const Pac
 // Decoded tiles of up to two lane groups.
 struct Panel {
   tensor::AlignedBuffer tiles;
-  alignas(64) std::array<float, kPanelLaneGroups * kPanelGroups * kTileLanes> scales = {};
+  alignas(64) std::array<float, kPanelLaneGroups* kPanelGroups* kTileLanes> scales = {};
 };
 
 // Many tokens: a panel of weights is decoded once and used for all of them.
@@ -137,14 +136,13 @@ class PanelMultiplier {
     product.lane_group_bytes = groups * tile_bytes_;
     product.scales = has_scales(w.format) ? panel_.scales.data() : nullptr;
     for (std::size_t lane = 0; lane < lane_groups; ++lane) {
-      kernels_.decode(
-          {.format = w.format,
-           .tiles = group_tiles(w, group + lane) + column * tile_bytes(w.format),
-           .scales = group_scales(w, group + lane) + column * tile_scales(w.format),
-           .groups = groups,
-           .after_sum = packed.after_sum},
-          panel_.tiles.data() + lane * groups * tile_bytes_,
-          panel_.scales.data() + lane * groups * kTileLanes);
+      kernels_.decode({.format = w.format,
+                       .tiles = group_tiles(w, group + lane) + column * tile_bytes(w.format),
+                       .scales = group_scales(w, group + lane) + column * tile_scales(w.format),
+                       .groups = groups,
+                       .after_sum = packed.after_sum},
+                      panel_.tiles.data() + lane * groups * tile_bytes_,
+                      panel_.scales.data() + lane * groups * kTileLanes);
     }
     return product;
   }
@@ -159,7 +157,7 @@ class PanelMultiplier {
 
 }  // namespace
 
-void matmul_part(const PanelKernels& kernels, const MatmulPart& part) {
+void matmul_part(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part) {
   const FlushScope flush;
   PackedTokens packed;
   packed.row_bytes = part.weights.column_groups() * kernels.group_bytes;
@@ -168,7 +166,7 @@ void matmul_part(const PanelKernels& kernels, const MatmulPart& part) {
   PanelMultiplier multiplier(kernels, part);
   for (std::size_t first = 0; first < part.x.tokens; first += block) {
     packed.tokens = std::min(block, part.x.tokens - first);
-    pack_tokens(kernels, part, first, packed);
+    pack_tokens(kernels, scan, part, first, packed);
     if (packed.tokens <= kernels.direct_tokens) {
       multiply_few(kernels, part, packed, first);
       continue;

@@ -2,9 +2,9 @@
 // lanes", times rows of activations, every sum in the order of sum_order.h.
 //
 // A panel is [lane groups][column groups] tiles of 16 lanes x 32 columns; a tile has the form of
-// WeightFormat::kF32 (float32 kernels) or kBf16 (bfloat16 kernels). Activations are packed to match:
-// groups of 32 columns, the tail filled with -0, so that a padded step x * (+0) adds -0 and changes
-// no bit of a sum.
+// WeightFormat::kF32 (float32 kernels) or kBf16 (bfloat16 kernels). Activations are packed to
+// match: groups of 32 columns, the tail filled with -0, so that a padded step x * (+0) adds -0 and
+// changes no bit of a sum.
 //
 // Weight matrices, keys (lanes = rows of keys) and values (lanes = dimensions) all become panels.
 #pragma once
@@ -19,20 +19,23 @@ namespace locket::kernels::cpu {
 
 inline constexpr std::size_t kGroupColumns = 32;
 inline constexpr std::size_t kTileLanes = 16;
-inline constexpr std::size_t kPanelGroups = 8;  // column groups decoded at once, 8 or 16 KiB a lane group
+// Column groups decoded at once: 8 or 16 KiB a lane group.
+inline constexpr std::size_t kPanelGroups = 8;
+// bfloat16 pairs of a column group, one vector of 16 lanes each.
+inline constexpr std::size_t kGroupPairs = kGroupColumns / 2;
 
 // totals[t][lane] += sums of the panel with row t of x. Totals are read and written.
 struct PanelProduct {
-  const std::byte* panel = nullptr;   // [lane_groups][groups] tiles, 64-byte aligned
-  std::size_t lane_group_bytes = 0;   // from lane group to lane group
+  const std::byte* panel = nullptr;  // [lane_groups][groups] tiles, 64-byte aligned
+  std::size_t lane_group_bytes = 0;  // from lane group to lane group
   std::size_t lane_groups = 0;
   std::size_t groups = 0;
-  const float* scales = nullptr;      // [lane_groups][groups][16], or null: all one
-  const std::byte* x = nullptr;       // [tokens][groups * group_bytes]
+  const float* scales = nullptr;  // [lane_groups][groups][16], or null: all one
+  const std::byte* x = nullptr;   // [tokens][groups * group_bytes]
   std::size_t x_row_bytes = 0;
   std::size_t tokens = 0;
-  float* totals = nullptr;            // [tokens][lane_groups * 16]
-  std::size_t totals_stride = 0;      // floats from token to token
+  float* totals = nullptr;        // [tokens][lane_groups * 16]
+  std::size_t totals_stride = 0;  // floats from token to token
 };
 
 // A block of float32 rows that becomes a panel.
@@ -48,14 +51,14 @@ struct RowGroupProduct {
   const std::byte* tiles = nullptr;   // [groups] tiles as stored
   const std::byte* scales = nullptr;  // [groups] scales as stored
   std::size_t groups = 0;
-  ScaleRange after_sum;               // scales that may be applied to sums
-  const std::byte* x = nullptr;       // [tokens][groups * group_bytes]
+  ScaleRange after_sum;          // scales that may be applied to sums
+  const std::byte* x = nullptr;  // [tokens][groups * group_bytes]
   std::size_t x_row_bytes = 0;
-  std::size_t tokens = 0;             // 1..direct_tokens of the kernels
-  float* totals = nullptr;            // [tokens][16], written
+  std::size_t tokens = 0;   // 1..direct_tokens of the kernels
+  float* totals = nullptr;  // [tokens][16], written
 };
 
-inline constexpr std::size_t kMostDirectTokens = 4;
+inline constexpr std::size_t kMostDirectTokens = 6;
 
 // Stored tiles that become panel tiles with their scales.
 struct TileBlock {
@@ -68,14 +71,13 @@ struct TileBlock {
 
 // The primitives of one instruction set and one element type.
 struct PanelKernels {
-  WeightFormat tile_format;      // kF32 or kBf16
+  WeightFormat tile_format;  // kF32 or kBf16
   MantissaBits mantissa;
-  std::size_t group_bytes;       // of 32 packed activations
-  std::size_t direct_tokens;     // up to here multiply_row_group is faster than panels
+  std::size_t group_bytes;    // of 32 packed activations
+  std::size_t direct_tokens;  // up to here multiply_row_group is faster than panels
 
   // [count] -> [ceil(count / 32) groups].
   void (*pack_x)(const float* x, std::size_t count, std::byte* out);
-  ExponentSpan (*exponent_span)(const float* x, std::size_t count);
   // Lanes = rows, columns = columns; panel [ceil(row_count / 16)][ceil(columns / 32)] tiles.
   void (*pack_rows)(const RowBlock& block, std::byte* panel);
   // Lanes = columns, columns = rows; panel [ceil(columns / 16)][ceil(row_count / 32)] tiles.

@@ -1,8 +1,7 @@
 #include "kernels/cpu/panel_packing.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
+#include <xmmintrin.h>
 
 namespace locket::kernels::cpu {
 namespace {
@@ -21,6 +20,12 @@ void transpose_four(const RowTile& tile, std::size_t lane, std::size_t column, f
   _mm_store_ps(target + kTileLanes, b);
   _mm_store_ps(target + 2 * kTileLanes, c);
   _mm_store_ps(target + 3 * kTileLanes, d);
+}
+
+void pack_tile(const RowTile& tile, float* out) {
+  for (std::size_t lane = 0; lane < kTileLanes; lane += 4) {
+    for (std::size_t k = 0; k < kGroupColumns; k += 4) transpose_four(tile, lane, k, out);
+  }
 }
 
 }  // namespace
@@ -52,10 +57,7 @@ void pack_f32_rows(const RowBlock& block, std::byte* panel) {
   auto* out = reinterpret_cast<float*>(panel);
   for (std::size_t row = 0; row < block.row_count; row += kTileLanes) {
     for (std::size_t column = 0; column < block.columns; column += kGroupColumns) {
-      const RowTile tile(block, row, column);
-      for (std::size_t lane = 0; lane < kTileLanes; lane += 4) {
-        for (std::size_t k = 0; k < kGroupColumns; k += 4) transpose_four(tile, lane, k, out);
-      }
+      pack_tile(RowTile(block, row, column), out);
       out += kTileLanes * kGroupColumns;
     }
   }

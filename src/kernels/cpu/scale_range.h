@@ -1,7 +1,7 @@
-// When the scale of a tile may be applied to the finished sum of a group instead of to every weight.
-// The bits are the same as long as nothing in the group overflows or comes near the denormals, with
-// and without the scale. Every product is a multiple of the smallest bit of the activations times
-// the smallest bit of the codes, so the exponents of the activations decide it.
+// When the scale of a tile may be applied to the finished sum of a group instead of to every
+// weight. The bits are the same as long as nothing in the group overflows or comes near the
+// denormals, with and without the scale. Every product is a multiple of the smallest bit of the
+// activations times the smallest bit of the codes, so the exponents of the activations decide it.
 #pragma once
 
 #include <cstddef>

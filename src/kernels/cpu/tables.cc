@@ -11,12 +11,9 @@ namespace {
 template <InstructionSet kSet>
 void f32_matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std::size_t out_stride,
                 std::size_t first, std::size_t last) {
-  matmul_part(f32_panel_kernels(kSet), {.weights = w,
-                                        .x = x,
-                                        .out = out,
-                                        .out_stride = out_stride,
-                                        .first = first,
-                                        .last = last});
+  matmul_part(
+      f32_panel_kernels(kSet), value_scan(kSet),
+      {.weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last});
 }
 
 template <InstructionSet kSet>
@@ -26,26 +23,27 @@ void f32_attention(const AttentionInput& input, std::span<float> out) {
 
 template <InstructionSet kSet>
 void f32_index_scores(const IndexScoreInput& input, std::span<float> scores) {
-  score_keys({.exact = &f32_panel_kernels(kSet), .bf16 = nullptr, .math = &attention_math(kSet)},
+  score_keys({.exact = &f32_panel_kernels(kSet),
+              .bf16 = nullptr,
+              .math = &attention_math(kSet),
+              .scan = &value_scan(kSet)},
              input, scores);
 }
 
-void bf16_matmul(const WeightMatrix& w, const ActivationRows& x, float* out,
-                 std::size_t out_stride, std::size_t first, std::size_t last) {
+void bf16_matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std::size_t out_stride,
+                 std::size_t first, std::size_t last) {
   const bool pairs = x.values == ActivationValues::kBf16 && w.format != WeightFormat::kF32;
-  matmul_part(pairs ? bf16_panel_kernels() : f32_panel_kernels(InstructionSet::kAvx512),
-              {.weights = w,
-               .x = x,
-               .out = out,
-               .out_stride = out_stride,
-               .first = first,
-               .last = last});
+  matmul_part(
+      pairs ? bf16_panel_kernels() : f32_panel_kernels(InstructionSet::kAvx512),
+      value_scan(InstructionSet::kAvx512),
+      {.weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last});
 }
 
 void bf16_attention(const AttentionInput& input, std::span<float> out) {
   const AttentionMath& math = attention_math(InstructionSet::kAvx512);
-  const bool pairs = input.rounding == Rounding::kBf16 && math.holds_bf16(input.query) &&
-                     math.holds_bf16(input.rows);
+  const ValueScan& scan = value_scan(InstructionSet::kAvx512);
+  const bool pairs = input.rounding == Rounding::kBf16 && scan.holds_bf16(input.query) &&
+                     scan.holds_bf16(input.rows);
   attend(pairs ? bf16_panel_kernels() : f32_panel_kernels(InstructionSet::kAvx512), math, input,
          out);
 }
@@ -53,7 +51,8 @@ void bf16_attention(const AttentionInput& input, std::span<float> out) {
 void bf16_index_scores(const IndexScoreInput& input, std::span<float> scores) {
   score_keys({.exact = &f32_panel_kernels(InstructionSet::kAvx512),
               .bf16 = &bf16_panel_kernels(),
-              .math = &attention_math(InstructionSet::kAvx512)},
+              .math = &attention_math(InstructionSet::kAvx512),
+              .scan = &value_scan(InstructionSet::kAvx512)},
              input, scores);
 }
 

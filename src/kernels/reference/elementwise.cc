@@ -8,8 +8,8 @@
 
 namespace locket::kernels::reference {
 
-void rms_norm(std::span<const float> x, std::span<const float> weight, float eps,
-              Rounding rounding, std::span<float> out) {
+void rms_norm(std::span<const float> x, std::span<const float> weight, float eps, Rounding rounding,
+              std::span<float> out) {
   const float rstd = reciprocal_rms(x, eps);
   for (std::size_t i = 0; i < x.size(); ++i) {
     out[i] = round_value(x[i] * rstd * weight[i], rounding);

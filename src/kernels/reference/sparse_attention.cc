@@ -60,8 +60,7 @@ void sparse_attention(const AttentionInput& input, std::span<float> out) {
     for (std::size_t first = 0; first < input.used.size(); first += kAttentionTile) {
       add_tile(input, query, first, head);
     }
-    const float denominator =
-        head.denominator + exp_value(input.sink[h] - head.maximum);
+    const float denominator = head.denominator + exp_value(input.sink[h] - head.maximum);
     for (std::size_t dim = 0; dim < input.head_dim; ++dim) {
       out[h * input.head_dim + dim] =
           round_value(head.accumulator[dim] / denominator, input.rounding);

@@ -11,8 +11,11 @@ namespace {
 using checkpoint::ConfigObject;
 using checkpoint::IntegerRange;
 
-constexpr IntegerRange kPositive = {1, std::int64_t{1} << 40};
-constexpr IntegerRange kNotNegative = {0, std::int64_t{1} << 40};
+// Products of a few sizes fit into 64 bits; ids, positions and rows fit into 32.
+constexpr IntegerRange kPositive = {1, std::int64_t{1} << 20};
+constexpr IntegerRange kNotNegative = {0, std::int64_t{1} << 20};
+constexpr IntegerRange kIdCount = {1, std::int64_t{0x7fffffff}};
+constexpr IntegerRange kIdOrNone = {0, std::int64_t{0x7fffffff}};
 
 bool contains(const std::vector<std::int64_t>& list, std::int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
@@ -38,7 +41,7 @@ Status read_integers(const ConfigObject& text, std::initializer_list<IntegerKey>
 
 Status read_number(const ConfigObject& text, std::string_view key, float* target) {
   LOCKET_TRY(const double value, text.number(key));
-  if (!(value > 0)) return text.refuse(key, "a number above 0 is needed");
+  if (!(value > 0)) return text.refuse(key, "a number above 0");
   *target = static_cast<float>(value);
   return {};
 }
@@ -51,13 +54,13 @@ Status check_fixed(const ConfigObject& root, const ConfigObject& text) {
   LOCKET_TRY_STATUS(text.string_of("scoring_func", {"sqrtsoftplus"}));
   LOCKET_TRY_STATUS(text.string_of("topk_method", {"noaux_tc"}));
   LOCKET_TRY(const bool normalizes, text.boolean("norm_topk_prob"));
-  if (!normalizes) return refuse(text, "norm_topk_prob", "only true is known");
+  if (!normalizes) return refuse(text, "norm_topk_prob", "true");
   LOCKET_TRY(const bool tied, text.boolean("tie_word_embeddings"));
-  if (tied) return refuse(text, "tie_word_embeddings", "only false is known");
+  if (tied) return refuse(text, "tie_word_embeddings", "false");
   LOCKET_TRY(const std::int64_t kv_heads, text.integer("num_key_value_heads"));
-  if (kv_heads != 1) return refuse(text, "num_key_value_heads", "only 1 is known");
+  if (kv_heads != 1) return refuse(text, "num_key_value_heads", "1");
   LOCKET_TRY(const std::int64_t shared, text.integer("n_shared_experts"));
-  if (shared != 1) return refuse(text, "n_shared_experts", "only 1 is known");
+  if (shared != 1) return refuse(text, "n_shared_experts", "1");
   return {};
 }
 
@@ -70,7 +73,7 @@ Status check_quantization(const ConfigObject& root) {
   LOCKET_TRY_STATUS(quantization.string_of("expert_dtype", {"fp4"}));
   LOCKET_TRY(const auto tile, quantization.integer_list("weight_block_size"));
   if (tile != std::vector<std::int64_t>{32, 32}) {
-    return refuse(quantization, "weight_block_size", "only [32, 32] is known");
+    return refuse(quantization, "weight_block_size", "[32, 32]");
   }
   return {};
 }
@@ -84,18 +87,22 @@ Status read_rope(const ConfigObject& text, V41Config& config) {
   LOCKET_TRY(config.yarn.beta_fast, scaling.number("beta_fast"));
   LOCKET_TRY(config.yarn.beta_slow, scaling.number("beta_slow"));
   LOCKET_TRY(config.yarn.original_context,
-             scaling.integer_in("original_max_position_embeddings", kNotNegative));
-  if (config.rope_theta <= 1) return refuse(text, "rope_theta", "a number above 1 is needed");
+             scaling.integer_in("original_max_position_embeddings", kIdOrNone));
+  if (config.rope_theta <= 1) return refuse(text, "rope_theta", "a number above 1");
   if (config.compress_rope_theta <= 1) {
-    return refuse(text, "compress_rope_theta", "a number above 1 is needed");
+    return refuse(text, "compress_rope_theta", "a number above 1");
   }
-  if (config.yarn.factor <= 0) return refuse(scaling, "factor", "a number above 0 is needed");
+  for (const auto& [key, value] :
+       {std::pair{"factor", config.yarn.factor}, std::pair{"beta_fast", config.yarn.beta_fast},
+        std::pair{"beta_slow", config.yarn.beta_slow}}) {
+    if (value <= 0) return refuse(scaling, key, "a number above 0");
+  }
   return {};
 }
 
 Status read_sizes(const ConfigObject& text, V41Config& config) {
   LOCKET_TRY_STATUS(
-      read_integers(text, {{"vocab_size", &config.vocabulary_size},
+      read_integers(text, {{"vocab_size", &config.vocabulary_size, kIdCount},
                            {"hidden_size", &config.hidden_size},
                            {"num_hidden_layers", &config.layer_count},
                            {"num_attention_heads", &config.head_count},
@@ -105,7 +112,7 @@ Status read_sizes(const ConfigObject& text, V41Config& config) {
                            {"o_lora_rank", &config.o_lora_rank},
                            {"o_groups", &config.o_groups},
                            {"sliding_window", &config.sliding_window},
-                           {"max_position_embeddings", &config.max_positions},
+                           {"max_position_embeddings", &config.max_positions, kIdCount},
                            {"n_routed_experts", &config.expert_count},
                            {"num_experts_per_tok", &config.experts_per_token},
                            {"moe_intermediate_size", &config.expert_size},
@@ -133,25 +140,24 @@ Status check_sizes(const ConfigObject& text, const V41Config& config) {
       {"moe_intermediate_size", config.expert_size},
       {"o_lora_rank", config.o_lora_rank}};
   for (const auto& [key, width] : widths) {
-    if (width % 32 != 0) return refuse(text, key, "a multiple of 32 is needed");
+    if (width % 32 != 0) return refuse(text, key, "a multiple of 32");
   }
   if (config.rope_dim % 2 != 0 ||
       config.rope_dim > std::min(config.head_dim, config.index_head_dim)) {
-    return refuse(text, "qk_rope_head_dim",
-                  "an even number, at most head_dim and index_head_dim, is needed");
+    return refuse(text, "qk_rope_head_dim", "an even number, at most head_dim and index_head_dim,");
   }
   if (config.head_count % config.o_groups != 0) {
-    return refuse(text, "o_groups", "a divisor of num_attention_heads is needed");
+    return refuse(text, "o_groups", "a divisor of num_attention_heads");
   }
   if (config.experts_per_token > config.expert_count) {
-    return refuse(text, "num_experts_per_tok", "at most n_routed_experts is needed");
+    return refuse(text, "num_experts_per_tok", "at most n_routed_experts");
   }
   const std::int64_t pool_rows =
       (config.pool_blocks - 1) * config.pool_block_size + 1;  // the least that a pool can hold
   if (pool_rows < config.index_topk) {
     return refuse(
         text, "index_topk",
-        fmt::format("at most {} is needed: the candidate pool may hold no more rows", pool_rows));
+        fmt::format("at most {}, the rows that the candidate pool holds at least,", pool_rows));
   }
   return {};
 }
@@ -163,12 +169,13 @@ Status read_engram(const ConfigObject& text, V41Config& config) {
   LOCKET_TRY_STATUS(read_integers(
       text, {{"engram_max_ngram_size", &engram.max_ngram_size, kNotNegative},
              {"engram_n_heads", &engram.head_count, kNotNegative},
-             {"engram_vocab_size", &engram.vocabulary_size, kNotNegative},
+             {"engram_vocab_size", &engram.vocabulary_size, kIdOrNone},
              {"engram_head_dim", &config.engram_head_dim, kNotNegative},
-             {"engram_compressed_vocab_size", &engram.compressed_vocabulary_size, kNotNegative},
-             {"engram_pad_token_id", &engram.pad_token_id, kNotNegative}}));
-  if (!engram.layer_ids.empty() && config.engram_head_dim % 32 != 0) {
-    return refuse(text, "engram_head_dim", "a multiple of 32 is needed");
+             {"engram_compressed_vocab_size", &engram.compressed_vocabulary_size, kIdOrNone},
+             {"engram_pad_token_id", &engram.pad_token_id, kIdOrNone}}));
+  if (!engram.layer_ids.empty() &&
+      (config.engram_head_dim == 0 || config.engram_head_dim % 32 != 0)) {
+    return refuse(text, "engram_head_dim", "a multiple of 32 above 0");
   }
   return {};
 }
@@ -184,7 +191,7 @@ Status check_layer_ids(const ConfigObject& text, std::string_view key,
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= layer_count || (i > 0 && ids[i] <= ids[i - 1])) {
       return refuse(text, key,
-                    fmt::format("ascending layer numbers below {} are needed", layer_count));
+                    fmt::format("a list of ascending layer numbers below {}", layer_count));
     }
   }
   return {};
@@ -198,16 +205,15 @@ Status read_layer_lists(const ConfigObject& text, const V41Config& config, Layer
   if (ratio_count != config.layer_count &&
       ratio_count != config.layer_count + config.draft_layer_count) {
     return refuse(text, "compress_ratios",
-                  fmt::format("one entry per layer is needed ({}, or {} with the draft layers)",
+                  fmt::format("one entry per layer, {}, or {} with the draft layers,",
                               config.layer_count, config.layer_count + config.draft_layer_count));
   }
   for (std::int64_t layer = 0; layer < config.layer_count; ++layer) {
     const std::int64_t ratio = lists.ratios[static_cast<std::size_t>(layer)];
     if (ratio < 0 || (ratio > 0 && cache::kTokensPerPage % ratio != 0)) {
-      return refuse(
-          text, "compress_ratios",
-          fmt::format("0 or a divisor of the page of {} tokens is needed, layer {} has {}",
-                      cache::kTokensPerPage, layer, ratio));
+      return refuse(text, "compress_ratios",
+                    fmt::format("0 or a divisor of {}, the tokens of a page, for layer {}",
+                                cache::kTokensPerPage, layer));
     }
   }
   LOCKET_TRY_STATUS(
@@ -217,7 +223,7 @@ Status read_layer_lists(const ConfigObject& text, const V41Config& config, Layer
   LOCKET_TRY_STATUS(
       check_layer_ids(text, "engram_layer_ids", config.engram.layer_ids, config.layer_count));
   if (lists.kv_sources.empty()) {
-    return refuse(text, "kv_source_layer_ids", "at least one layer is needed");
+    return refuse(text, "kv_source_layer_ids", "at least one layer");
   }
   return {};
 }
@@ -227,10 +233,9 @@ Status assign_roles(const ConfigObject& text, const LayerLists& lists, V41Config
   config.boundary = lists.kv_sources.back();
   LOCKET_TRY(const std::int64_t pool_source, text.integer("candidate_source_layer_id"));
   if (pool_source != config.boundary || !contains(lists.index_sources, pool_source)) {
-    return refuse(text, "candidate_source_layer_id",
-                  fmt::format("the last KV source, layer {}, is needed, and it must be an index "
-                              "source",
-                              config.boundary));
+    return refuse(
+        text, "candidate_source_layer_id",
+        fmt::format("layer {}, the last KV source and also an index source,", config.boundary));
   }
   LayerRole current;
   for (std::int64_t layer = 0; layer < config.layer_count; ++layer) {
@@ -243,13 +248,13 @@ Status assign_roles(const ConfigObject& text, const LayerLists& lists, V41Config
     if (engram != engram_ids.end()) role.engram_index = engram - engram_ids.begin();
     if (role.ratio == 0 && (role.writes_rows || role.selects_rows)) {
       return refuse(text, "compress_ratios",
-                    fmt::format("layer {} is a source and needs a ratio above 0", layer));
+                    fmt::format("a ratio above 0 for layer {}, which is a source,", layer));
     }
     if (role.writes_rows) current.kv_source = layer;
     if (role.selects_rows) current.index_source = layer;
     if (role.writes_rows && !role.selects_rows) {
       return refuse(text, "index_source_layer_ids",
-                    fmt::format("layer {} writes rows and must select them, too", layer));
+                    fmt::format("layer {}, which writes rows and so must select them,", layer));
     }
     if (role.ratio > 0) {
       role.kv_source = current.kv_source;
@@ -257,7 +262,7 @@ Status assign_roles(const ConfigObject& text, const LayerLists& lists, V41Config
       if (role.kv_source < 0 ||
           lists.ratios[static_cast<std::size_t>(role.kv_source)] != role.ratio) {
         return refuse(text, "compress_ratios",
-                      fmt::format("layer {} with ratio {} has no KV source of that ratio before it",
+                      fmt::format("for layer {} with ratio {} a KV source of that ratio before it",
                                   layer, role.ratio));
       }
     }
@@ -268,8 +273,8 @@ Status assign_roles(const ConfigObject& text, const LayerLists& lists, V41Config
   return {};
 }
 
-// Keys of parts that are recognised and not loaded (drafts), read so that they do not count as
-// unknown.
+// Keys of parts that are recognised and not loaded (drafts, vision), read so that they do not count
+// as unknown.
 void read_ignored(const ConfigObject& root, const ConfigObject& text) {
   for (const std::string_view key :
        {"dspark_block_size", "dspark_noise_token_id", "dspark_target_layer_ids",
@@ -282,7 +287,14 @@ void read_ignored(const ConfigObject& root, const ConfigObject& text) {
   static_cast<void>(root.integer("image_token_id"));
   static_cast<void>(root.integer("pad_token_id"));
   static_cast<void>(root.boolean("tie_word_embeddings"));
-  static_cast<void>(root.object("vision_config"));
+  if (const auto vision = root.object("vision_config")) {
+    for (const std::string_view key :
+         {"model_type", "num_hidden_layers", "hidden_size", "num_attention_heads",
+          "intermediate_size", "patch_size", "rope_theta", "downsample_ratio", "max_image_tokens",
+          "min_pixels", "max_wh_ratio"}) {
+      static_cast<void>(vision->integer(key));
+    }
+  }
 }
 
 }  // namespace
@@ -309,8 +321,8 @@ Result<V41Config> read_v41_config(const ConfigObject& root) {
   LOCKET_TRY_STATUS(assign_roles(text, lists, config));
   read_ignored(root, text);
   const ConfigObject& ids = root.has("eos_token_id") ? root : text;
-  LOCKET_TRY(config.bos_token_id, ids.integer_in("bos_token_id", kNotNegative));
-  LOCKET_TRY(config.eos_token_id, ids.integer_in("eos_token_id", kNotNegative));
+  LOCKET_TRY(config.bos_token_id, ids.integer_in("bos_token_id", kIdOrNone));
+  LOCKET_TRY(config.eos_token_id, ids.integer_in("eos_token_id", kIdOrNone));
   return config;
 }
 

@@ -1,0 +1,82 @@
+#include "cli/live_memory.h"
+
+#include <fmt/format.h>
+#include <system_error>
+#include <vector>
+
+#include "checkpoint/config_json.h"
+#include "cli/model_setup.h"
+#include "cli/text_table.h"
+#include "engine/counter_random.h"
+#include "engine/live_cache.h"
+#include "model/generations/v41_config.h"
+
+namespace locket::cli {
+namespace {
+
+using Align = TextTable::Align;
+
+struct Measured {
+  engine::LiveCacheSize size;
+  double computed = 0;  // bytes per token by the layout
+  std::string how;
+};
+
+std::vector<engine::TokenId> random_ids(std::int64_t count, std::int64_t vocabulary) {
+  std::vector<engine::TokenId> ids(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const double draw = engine::uniform_draw({.position = i});
+    ids[i] = static_cast<engine::TokenId>(draw * static_cast<double>(vocabulary));
+  }
+  return ids;
+}
+
+Result<Measured> measure_checkpoint(const std::filesystem::path& folder, std::int64_t tokens) {
+  ModelOptions options;
+  options.model = folder;
+  LOCKET_TRY(const ModelSetup setup, set_up_model(options));
+  const model::V41Model& model = setup.model();
+  const auto ids = random_ids(tokens, model.config().vocabulary_size);
+  LOCKET_TRY(const engine::LiveCacheSize size,
+             engine::measure_live_session(model, setup.engine().workers(), ids));
+  return Measured{size, model.memory().layout.bytes_per_token(), "random ids through the model"};
+}
+
+Result<Measured> measure_config(const std::filesystem::path& path, std::int64_t tokens) {
+  LOCKET_TRY(const checkpoint::ConfigFile file, checkpoint::ConfigFile::open(path));
+  LOCKET_TRY(const model::V41Config config, model::read_v41_config(file.root()));
+  const auto mode = model::NumericsMode::kReference;
+  LOCKET_TRY(const engine::LiveCacheSize size, engine::fill_live_cache(config, mode, tokens));
+  return Measured{size, model::make_v41_memory(config, mode).layout.bytes_per_token(),
+                  "rows of random values, no weights"};
+}
+
+std::string size_table(const Measured& measured) {
+  const engine::LiveCacheSize& size = measured.size;
+  const auto tokens = static_cast<double>(size.tokens);
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kLeft});
+  table.add_row({"", "bytes", "per token", ""});
+  table.add_row({"computed", grouped_decimal(measured.computed * tokens),
+                 grouped_decimal(measured.computed), "rows and index keys, by the layout"});
+  table.add_row({"pages in use", grouped(size.page_bytes),
+                 fmt::format("{:.2f}", size.page_bytes_per_token()), "by the page pool's account"});
+  table.add_row({"resident", grouped_decimal(size.resident_bytes_per_token() * tokens),
+                 fmt::format("{:.2f}", size.resident_bytes_per_token()),
+                 "growth of the process, without the rings"});
+  table.add_row({"rings", grouped(size.ring_bytes), "-", "windows, once per sequence"});
+  return table.text(2);
+}
+
+}  // namespace
+
+Result<std::string> live_memory_text(const std::filesystem::path& model, std::int64_t token_count) {
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(model, ignored);
+  LOCKET_TRY(const Measured measured,
+             is_file ? measure_config(model, token_count) : measure_checkpoint(model, token_count));
+  return fmt::format("\nMeasured: {}, {} tokens ({})\n{}", model.string(),
+                     grouped(static_cast<std::uint64_t>(token_count)), measured.how,
+                     size_table(measured));
+}
+
+}  // namespace locket::cli

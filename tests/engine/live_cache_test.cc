@@ -1,0 +1,132 @@
+// The bytes that a live memory takes: the released layout at its true row sizes, filled through the
+// real write path, and sessions of a small model.
+#include "engine/live_cache.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "checkpoint/config_json.h"
+#include "tests/support/tiny_models.h"
+
+namespace locket::engine {
+namespace {
+
+constexpr double kReleasedBytesPerToken = 890.0;
+
+model::V41Config released_config() {
+  const auto path = std::filesystem::path(LOCKET_TEST_DATA) / "configs" / "v41_flash_config.json";
+  auto file = checkpoint::ConfigFile::open(path);
+  EXPECT_TRUE(file) << file.error().message;
+  auto config = model::read_v41_config(file->root());
+  EXPECT_TRUE(config) << config.error().message;
+  return *config;
+}
+
+// Sanitizers pad every allocation and keep what is freed.
+bool runs_with_sanitizer() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    for (const char* name : {"libasan", "libtsan", "libubsan"}) {
+      if (line.find(name) != line.npos) return true;
+    }
+  }
+  return false;
+}
+
+bool is_written(std::span<const std::byte> bytes) {
+  return std::ranges::any_of(bytes, [](std::byte value) { return value != std::byte{0}; });
+}
+
+std::int64_t written_rows(const cache::KvView& view, std::size_t stream) {
+  std::int64_t count = 0;
+  for (std::int64_t row = 0; row < view.row_capacity(stream); ++row) {
+    if (is_written(view.row(stream, row))) count += 1;
+  }
+  return count;
+}
+
+TEST(LiveCacheTest, HasTheReleasedLayout) {
+  const model::V41Memory memory =
+      model::make_v41_memory(released_config(), model::NumericsMode::kReference);
+  ASSERT_EQ(memory.layout.streams.size(), 8U);
+  for (const cache::RowStream& stream : memory.layout.streams) {
+    EXPECT_EQ(stream.row_bytes, stream.name == "rows" ? 288U : 68U);
+    EXPECT_EQ(stream.tokens_per_row, stream.layer == 20 ? 1 : 2);
+  }
+  EXPECT_EQ(memory.layout.bytes_per_token(), kReleasedBytesPerToken);
+  EXPECT_EQ(memory.layout.page_bytes(), 113'920U);
+  EXPECT_EQ(memory.layout.ring_bytes(), 2'703'360U);
+}
+
+TEST(LiveCacheTest, GrowsBy890BytesATokenOver131072Tokens) {
+  const auto size = fill_live_cache(released_config(), model::NumericsMode::kReference, 131072);
+  ASSERT_TRUE(size) << size.error().message;
+  EXPECT_EQ(size->page_bytes_per_token(), kReleasedBytesPerToken);
+  EXPECT_EQ(size->ring_bytes, 2'703'360U);
+  std::printf("pages %.4f, resident %.4f bytes a token, rings %llu bytes\n",
+              size->page_bytes_per_token(), size->resident_bytes_per_token(),
+              static_cast<unsigned long long>(size->ring_bytes));
+  if (runs_with_sanitizer()) GTEST_SKIP() << "a sanitizer pads every allocation";
+  EXPECT_LE(size->resident_bytes_per_token(), kReleasedBytesPerToken * 1.02);
+  // Less would mean that the pages were not written.
+  EXPECT_GE(size->resident_bytes_per_token(), kReleasedBytesPerToken * 0.98);
+}
+
+TEST(LiveCacheTest, WritesEveryRowThatTheTokensComplete) {
+  const model::V41Memory memory =
+      model::make_v41_memory(released_config(), model::NumericsMode::kReference);
+  cache::PagePool pool(memory.layout.page_bytes(), std::uint64_t{1} << 24);
+  cache::SequenceMemory sequence(memory.layout, pool);
+  ASSERT_TRUE(write_synthetic_tokens(memory, {.first = 0, .count = 128}, sequence));
+  ASSERT_TRUE(write_synthetic_tokens(memory, {.first = 128, .count = 173}, sequence));
+  EXPECT_EQ(sequence.pages().size(), 3U);
+  const cache::KvView view = sequence.view();
+  for (std::size_t stream = 0; stream < memory.layout.streams.size(); ++stream) {
+    EXPECT_EQ(written_rows(view, stream), 301 / memory.layout.streams[stream].tokens_per_row);
+  }
+  for (std::size_t ring = 0; ring < memory.layout.rings.size(); ++ring) {
+    for (std::int64_t slot = 0; slot < 128; ++slot) {
+      EXPECT_TRUE(is_written(view.ring_slot(ring, slot))) << ring << " " << slot;
+    }
+  }
+}
+
+TEST(LiveCacheTest, ReportsAFullPool) {
+  const model::V41Memory memory =
+      model::make_v41_memory(released_config(), model::NumericsMode::kReference);
+  cache::PagePool pool(memory.layout.page_bytes(), 2 * memory.layout.page_bytes());
+  cache::SequenceMemory sequence(memory.layout, pool);
+  const Status status = write_synthetic_tokens(memory, {.first = 0, .count = 300}, sequence);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kOverBudget);
+}
+
+TEST(LiveCacheTest, RefusesMoreThanTheMachineHas) {
+  const auto size =
+      fill_live_cache(released_config(), model::NumericsMode::kReference, std::int64_t{1} << 40);
+  ASSERT_FALSE(size);
+  EXPECT_EQ(size.error().code, ErrorCode::kOverBudget);
+  EXPECT_NE(size.error().message.find("1099511627776 tokens"), std::string::npos);
+}
+
+TEST(LiveCacheTest, MeasuresASession) {
+  for (const std::string& name : test_support::tiny_names()) {
+    const model::V41Model& model = test_support::tiny_model(name, model::NumericsMode::kReference);
+    WorkerPool workers(1);
+    const auto ids = test_support::random_ids(5, 640, model.config().vocabulary_size);
+    const auto size = measure_live_session(model, workers, ids);
+    ASSERT_TRUE(size) << size.error().message;
+    EXPECT_EQ(size->tokens, 640);
+    EXPECT_EQ(size->page_bytes_per_token(), model.memory().layout.bytes_per_token());
+    EXPECT_EQ(size->ring_bytes, model.memory().layout.ring_bytes());
+    std::printf("%s: pages %.2f, resident %.2f bytes a token\n", name.c_str(),
+                size->page_bytes_per_token(), size->resident_bytes_per_token());
+  }
+}
+
+}  // namespace
+}  // namespace locket::engine

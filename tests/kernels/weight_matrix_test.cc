@@ -1,0 +1,139 @@
+#include "kernels/weight_matrix.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <gtest/gtest.h>
+
+#include "numerics/bf16.h"
+#include "numerics/e8m0.h"
+#include "numerics/fp4_e2m1.h"
+#include "numerics/fp8_e4m3.h"
+#include "tests/support/kernel_data.h"
+
+namespace locket::kernels {
+namespace {
+
+// The value of an element as the checkpoint stores it, row-major.
+float stored_value(const RandomMatrix& m, std::size_t row, std::size_t column) {
+  const std::size_t at = row * m.columns + column;
+  const std::size_t column_groups = (m.columns + 31) / 32;
+  const auto byte = [](std::byte value) { return std::to_integer<std::uint8_t>(value); };
+  switch (m.format) {
+    case WeightFormat::kBf16: {
+      numerics::Bf16 value;
+      std::memcpy(&value.bits, m.values.data() + at * 2, 2);
+      return numerics::to_float(value);
+    }
+    case WeightFormat::kF32: {
+      float value = 0.0f;
+      std::memcpy(&value, m.values.data() + at * 4, 4);
+      return value;
+    }
+    case WeightFormat::kFp8: {
+      const std::byte scale = m.scales[row / 32 * column_groups + column / 32];
+      return numerics::to_float(numerics::Fp8E4m3{byte(m.values[at])}) *
+             numerics::to_float(numerics::E8m0{byte(scale)});
+    }
+    case WeightFormat::kFp4: {
+      const std::uint8_t codes = byte(m.values[at / 2]);
+      const auto code = at % 2 == 0 ? numerics::even_fp4(codes) : numerics::odd_fp4(codes);
+      const std::byte scale = m.scales[row * column_groups + column / 32];
+      return numerics::to_float(code) * numerics::to_float(numerics::E8m0{byte(scale)});
+    }
+    case WeightFormat::kCount:
+      break;
+  }
+  return -1.0f;
+}
+
+constexpr std::array kFormats = {WeightFormat::kBf16, WeightFormat::kFp8, WeightFormat::kFp4,
+                                 WeightFormat::kF32};
+
+TEST(WeightMatrixTest, KeepsEveryStoredValue) {
+  for (const WeightFormat format : kFormats) {
+    for (const std::size_t rows : {1, 15, 16, 17, 32, 33, 70}) {
+      for (const std::size_t columns : {1, 8, 31, 32, 64, 100}) {
+        if (format == WeightFormat::kFp4 && columns % 32 != 0) continue;
+        for (const Spread spread : {Spread::kUsual, Spread::kTiny, Spread::kHuge}) {
+          RandomValues random(static_cast<std::uint32_t>(rows + columns));
+          const RandomMatrix stored = random_matrix(format, rows, columns, spread, random);
+          const WeightMatrix packed = stored.packed();
+          ASSERT_EQ(packed.rows, rows);
+          ASSERT_EQ(packed.columns, columns);
+          for (std::size_t row = 0; row < rows; ++row) {
+            for (std::size_t column = 0; column < columns; ++column) {
+              ASSERT_TRUE(
+                  is_same(weight_at(packed, row, column), stored_value(stored, row, column)))
+                  << format_name(format) << " (" << row << ", " << column << ")";
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(WeightMatrixTest, PadsWithZeros) {
+  for (const WeightFormat format : kFormats) {
+    RandomValues random(1);
+    const std::size_t columns = format == WeightFormat::kFp4 ? 32 : 40;
+    const WeightMatrix packed = random_matrix(format, 5, columns, Spread::kTiny, random).packed();
+    for (std::size_t row = 0; row < 16; ++row) {
+      for (std::size_t column = 0; column < packed.column_groups() * 32; ++column) {
+        if (row < 5 && column < columns) continue;
+        EXPECT_TRUE(is_same(weight_at(packed, row, column), 0.0f));
+      }
+    }
+  }
+}
+
+TEST(WeightMatrixTest, CountsItsBytes) {
+  RandomValues random(2);
+  const auto bytes = [&](WeightFormat format) {
+    return random_matrix(format, 64, 64, Spread::kUsual, random).packed().byte_count();
+  };
+  EXPECT_EQ(bytes(WeightFormat::kF32), 64u * 64 * 4);
+  EXPECT_EQ(bytes(WeightFormat::kBf16), 64u * 64 * 2);
+  EXPECT_EQ(bytes(WeightFormat::kFp8), 64u * 64 + 4 * 2);
+  EXPECT_EQ(bytes(WeightFormat::kFp4), 64u * 64 / 2 + 64 * 2);
+}
+
+TEST(WeightMatrixTest, RefusesNanScales) {
+  for (const WeightFormat format : {WeightFormat::kFp8, WeightFormat::kFp4}) {
+    RandomValues random(3);
+    RandomMatrix stored = random_matrix(format, 64, 64, Spread::kUsual, random);
+    stored.scales[3] = std::byte{255};
+    const auto packed = pack_weights(stored.stored());
+    ASSERT_FALSE(packed.has_value());
+    EXPECT_EQ(packed.error().code, ErrorCode::kBadCheckpoint);
+    EXPECT_NE(packed.error().message.find("scale 3"), std::string::npos) << packed.error().message;
+  }
+}
+
+TEST(WeightMatrixTest, RefusesNanCodesOfEitherSign) {
+  for (const unsigned code : {0x7Fu, 0xFFu}) {
+    RandomValues random(4);
+    RandomMatrix stored = random_matrix(WeightFormat::kFp8, 32, 32, Spread::kUsual, random);
+    stored.values[77] = static_cast<std::byte>(code);
+    const auto packed = pack_weights(stored.stored());
+    ASSERT_FALSE(packed.has_value());
+    EXPECT_EQ(packed.error().code, ErrorCode::kBadCheckpoint);
+    EXPECT_NE(packed.error().message.find("value 77"), std::string::npos) << packed.error().message;
+  }
+}
+
+TEST(WeightMatrixTest, TakesEveryOtherCode) {
+  RandomMatrix stored{
+      .format = WeightFormat::kFp8, .rows = 8, .columns = 32, .values = {}, .scales = {}};
+  for (unsigned code = 0; code < 256; ++code) {
+    stored.values.push_back(static_cast<std::byte>((code & 0x7Fu) == 0x7Fu ? 0u : code));
+  }
+  for (unsigned scale = 0; scale < 255; ++scale) {
+    stored.scales.assign(1, static_cast<std::byte>(scale));
+    EXPECT_TRUE(pack_weights(stored.stored()).has_value()) << scale;
+  }
+}
+
+}  // namespace
+}  // namespace locket::kernels
