@@ -10,6 +10,7 @@
 #include "cli/model_path.h"
 #include "cli/model_setup.h"
 #include "cli/reply_printer.h"
+#include "cli/text_table.h"
 
 namespace locket::cli {
 namespace {
@@ -47,6 +48,13 @@ Result<std::vector<RecallCase>> read_cases(const nlohmann::json& list) {
 
 Result<RecallCases> load_cases(const std::filesystem::path& model) {
   const std::filesystem::path path = model / "recall.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    return fail(ErrorCode::kNotFound,
+                fmt::format("{} has no recall.json, which holds the conversations of the demo; the "
+                            "small model that ships has one",
+                            model.string()));
+  }
   LOCKET_TRY(const std::string text, read_whole_file(path));
   try {
     const auto parsed = nlohmann::json::parse(text);
@@ -87,13 +95,11 @@ Status show_first(const ModelSetup& setup, const RecallCase& first) {
              messages.size() + 1, completion.prompt_tokens);
   const cache::KvLayout& layout = setup.model().memory().layout;
   fmt::print(
-      "What it keeps of them: {:.1f} bytes a token, rows and index keys in FP4, and rings of {} "
-      "bytes "
-      "for\nthe newest {} tokens. DeepSeek-V4.1-Flash keeps {:.0f} bytes a token in the same "
-      "format, "
-      "the first\nDeepSeek kept 389,120 (see: locket memory).\n\n",
-      layout.bytes_per_token(), layout.ring_bytes(), setup.model().config().sliding_window,
-      kReleaseBytesPerToken);
+      "What it keeps of them: {} bytes a token, and {} bytes for the newest {} tokens.\n"
+      "DeepSeek-V4.1-Flash keeps {} bytes a token in the same format; the first DeepSeek kept\n"
+      "389,120 (see: locket memory).\n\n",
+      grouped_decimal(layout.bytes_per_token()), grouped(layout.ring_bytes()),
+      setup.model().config().sliding_window, grouped_decimal(kReleaseBytesPerToken));
   return {};
 }
 
@@ -134,16 +140,16 @@ Status demo(const DemoOptions& options) {
   const std::size_t control_count = std::min(limit, cases.controls.size());
   LOCKET_TRY(const Score recall, count_right(setup, cases.recall, limit, "conversation"));
   LOCKET_TRY(const Score controls, count_right(setup, cases.controls, limit, "control"));
-  fmt::print(
-      "{} of {} such conversations end with the right answer; {} of {} answers equal those "
-      "of the\nPython reference.\n",
-      recall.right, recall_count, recall.as_reference, recall_count);
-  fmt::print("{} of {} controls, the same talk without the fact, say that they do not know.\n",
+  const std::size_t tokens = recall.tokens + controls.tokens;
+  const double seconds = recall.seconds + controls.seconds;
+  fmt::print("{:>3} of {:>3} such conversations end with the right answer.\n", recall.right,
+             recall_count);
+  fmt::print("{:>3} of {:>3} answers are those of the Python code that trained the model.\n",
+             recall.as_reference, recall_count);
+  fmt::print("{:>3} of {:>3} say that they do not know, when the fact is taken out.\n",
              controls.right, control_count);
-  fmt::print(
-      "{} tokens in {:.1f} s: {:.0f} tokens a second.\n", recall.tokens + controls.tokens,
-      recall.seconds + controls.seconds,
-      static_cast<double>(recall.tokens + controls.tokens) / (recall.seconds + controls.seconds));
+  fmt::print("\n{} tokens in {:.1f} s: {} tokens a second.\n", grouped(tokens), seconds,
+             grouped(static_cast<std::uint64_t>(static_cast<double>(tokens) / seconds)));
   return {};
 }
 

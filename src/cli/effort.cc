@@ -1,6 +1,7 @@
 #include "cli/effort.h"
 
 #include <charconv>
+#include <fmt/format.h>
 
 #include "chat/request_json.h"
 
@@ -24,6 +25,14 @@ Status apply_effort(std::string_view effort, chat::ChatRequest& request) {
   }
   LOCKET_TRY(request.effort, chat::effort_of_name(effort));
   return {};
+}
+
+std::string check_effort(const std::string& effort) {
+  chat::ChatRequest request;
+  if (apply_effort(effort, request)) return "";
+  return fmt::format(
+      "\"{}\" is no effort: write 1 to 100, or none, minimal, low, medium, high, xhigh, max, ultra",
+      effort);
 }
 
 }  // namespace locket::cli

@@ -78,10 +78,13 @@ void count_parts(ModelFacts& facts) {
   const std::int64_t position = facts.context - 1;
   // By then the windows of the decoder are full.
   const std::int64_t segment = std::max<std::int64_t>(0, facts.context - config.sliding_window);
-  table.add_work(model::encoder_work(config, {.first = position, .count = 1}),
-                 &PartFacts::prompt_work);
-  table.add_work(model::generated_token_work(config, position, segment),
-                 &PartFacts::generated_work);
+  const auto prompt = model::encoder_work(config, {.first = position, .count = 1});
+  const auto generated = model::generated_token_work(config, position, segment);
+  table.add_work(prompt, &PartFacts::prompt_work);
+  table.add_work(generated, &PartFacts::generated_work);
+  facts.prompt_token_work = model::sum_work(prompt);
+  facts.generated_token_work = model::sum_work(generated);
+  facts.prompt_work = model::sum_work(model::prompt_work(config, facts.context, facts.replayed));
   facts.parts = table.take();
   for (const PartFacts& part : facts.parts) {
     facts.sum.parameters += part.parameters;
@@ -90,8 +93,6 @@ void count_parts(ModelFacts& facts) {
     facts.sum.prompt_work += part.prompt_work;
     facts.sum.generated_work += part.generated_work;
   }
-  facts.prompt_total_work =
-      model::sum_work(model::prompt_work(config, facts.context, facts.replayed)).total();
 }
 
 Result<std::filesystem::path> find_config(const InspectOptions& options) {
@@ -104,7 +105,7 @@ Result<std::filesystem::path> find_config(const InspectOptions& options) {
 }  // namespace
 
 double ModelFacts::prompt_average_work() const {
-  return static_cast<double>(prompt_total_work) / static_cast<double>(context);
+  return static_cast<double>(prompt_work.total()) / static_cast<double>(context);
 }
 
 std::uint64_t ModelFacts::snapshot_bytes() const {
@@ -124,7 +125,10 @@ Result<ModelFacts> read_model_facts(const InspectOptions& options) {
   }
   LOCKET_TRY(const std::filesystem::path path, find_config(options));
   LOCKET_TRY(const checkpoint::ConfigFile file, checkpoint::ConfigFile::open(path));
-  ModelFacts facts = {.config_path = path.string(), .mode = *mode, .replay = *replay};
+  ModelFacts facts;
+  facts.config_path = path.string();
+  facts.mode = *mode;
+  facts.replay = *replay;
   LOCKET_TRY(facts.config, model::read_v41_config(file.root()));
   facts.unknown_keys = file.root().unread_keys();
   facts.memory = model::make_v41_memory(facts.config, *mode);

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "cli/options.h"
 #include "engine/replay.h"
+#include "model/forward_context.h"
 #include "model/generations/v41_config.h"
 #include "model/generations/v41_layout.h"
 #include "model/generations/v41_parameters.h"
@@ -46,7 +47,9 @@ struct ModelFacts {
   std::int64_t replayed = 0;  // last tokens of such a prompt that the decoder runs over
   std::vector<PartFacts> parts;
   PartFacts sum;
-  std::uint64_t prompt_total_work = 0;  // of a whole prompt of `context` tokens
+  model::WorkCount prompt_token_work;     // one token of a prompt at the context
+  model::WorkCount generated_token_work;  // one generated token at the context
+  model::WorkCount prompt_work;           // a whole prompt of `context` tokens
 
   double prompt_average_work() const;
   std::uint64_t snapshot_bytes() const;  // the rings of the encoder

@@ -37,15 +37,19 @@ std::int64_t last_reader(const model::V41Config& config, std::int64_t source) {
   return last;
 }
 
+std::string scales_text(std::int64_t count) {
+  return count == 1 ? "1 scale" : fmt::format("{} scales", count);
+}
+
 // What a row of a format is made of, group sizes as in numerics/group_scaled.h.
 std::string row_text(model::RowFormat format, std::int64_t width) {
   switch (format) {
     case model::RowFormat::kFp4Main:
-      return fmt::format("{} values in FP4, {} scales", width, width / 16);
+      return fmt::format("{} values in FP4, {}", width, scales_text(width / 16));
     case model::RowFormat::kFp4Index:
-      return fmt::format("{} values in FP4, {} scales", width, width / 32);
+      return fmt::format("{} values in FP4, {}", width, scales_text(width / 32));
     case model::RowFormat::kFp8:
-      return fmt::format("{} values in FP8, {} scales", width, width / 32);
+      return fmt::format("{} values in FP8, {}", width, scales_text(width / 32));
     case model::RowFormat::kF32:
       return fmt::format("{} values in float32", width);
     case model::RowFormat::kCount:
@@ -89,6 +93,22 @@ std::string duties_text(const model::LayerRole& role) {
   return fmt::format("{}", fmt::join(duties, ", "));
 }
 
+std::string duties_legend(const ModelFacts& facts) {
+  const model::V41Config& config = facts.config;
+  std::string text = fmt::format(
+      "  Every layer: attention over its own window of {} positions and the chosen rows; experts.\n"
+      "  writes rows  makes one row and one index key per so many tokens, for itself and others\n"
+      "  chooses      scores all index keys and takes the {} best rows; later layers reuse them\n"
+      "  the pool     the {} best blocks of {} rows: later choices look only there\n",
+      config.sliding_window, config.index_topk, number(config.pool_blocks), config.pool_block_size);
+  if (!config.engram.layer_ids.empty()) {
+    text +=
+        fmt::format("  Engram       adds rows of a large table, found by the last {} token ids\n",
+                    config.engram.max_ngram_size);
+  }
+  return text;
+}
+
 std::string layers_section(const ModelFacts& facts) {
   TextTable table(
       {Align::kLeft, Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft});
@@ -100,18 +120,7 @@ std::string layers_section(const ModelFacts& facts) {
                    source_text(run.role.kv_source), source_text(run.role.index_source),
                    duties_text(run.role)});
   }
-  const model::V41Config& config = facts.config;
-  return "\nLayers\n" + table.text(2) +
-         fmt::format(
-             "\n  Every layer: attention over its own window of {} positions, then experts.\n"
-             "  writes rows  makes a row and an index key of every 1 or more tokens, for itself and"
-             " later layers\n"
-             "  chooses      scores the index keys, takes the {} best rows; later layers use them"
-             " again\n"
-             "  the pool     the {} best blocks of {} rows; later choices look only there\n"
-             "  Engram       adds rows of a table, found by the last {} token ids\n",
-             config.sliding_window, config.index_topk, number(config.pool_blocks),
-             config.pool_block_size, config.engram.max_ngram_size);
+  return "\nLayers\n" + table.text(2) + "\n" + duties_legend(facts);
 }
 
 std::string stream_text(const cache::RowStream& stream) {
@@ -178,8 +187,9 @@ std::string cell(std::uint64_t value) { return value == 0 ? "-" : grouped(value)
 std::string parts_section(const ModelFacts& facts) {
   TextTable table(
       {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
-  table.add_row({"", "parameters", "used by a", "used by a", "multiply-adds", "multiply-adds"});
-  table.add_row({"", "in all", "prompt token", "new token", "prompt token", "new token"});
+  table.add_row(
+      {"", "parameters", "of them used", "of them used", "multiply-adds", "multiply-adds"});
+  table.add_row({"", "in all", "prompt token", "generated", "prompt token", "generated"});
   const auto add = [&](std::string name, const PartFacts& part) {
     table.add_row({std::move(name), cell(part.parameters), cell(part.prompt_parameters),
                    cell(part.generated_parameters), cell(part.prompt_work),
@@ -201,16 +211,16 @@ std::string work_section(const ModelFacts& facts) {
     table.add_row({std::move(name), grouped(static_cast<std::uint64_t>(work + 0.5)),
                    fmt::format("{:.4f}", work / generated)});
   };
-  table.add_row({"multiply-adds of", "", "ratio"});
-  add("a new token", generated);
-  add("a prompt token, encoder and row writers", static_cast<double>(facts.sum.prompt_work));
-  add(fmt::format("a prompt token on average, {} through the decoder", number(facts.replayed)),
+  table.add_row({"", "multiply-adds", "ratio"});
+  add("a generated token", generated);
+  add("a prompt token: encoder and row writers", static_cast<double>(facts.sum.prompt_work));
+  add(fmt::format("the average prompt token, {} of them replayed", number(facts.replayed)),
       facts.prompt_average_work());
-  return fmt::format("\nA prompt token against a new token, at {} tokens\n",
+  return fmt::format("\nA prompt token against a generated one, at {} tokens\n",
                      number(facts.context)) +
          table.text(2) +
-         "\n  Drafts and vision are not counted. The average is over a whole prompt of that length,"
-         "\n  which begins with short contexts.\n";
+         "\n  The average is over the whole prompt, from its first token on; replayed tokens go"
+         "\n  through the decoder, too. Drafts and vision are not counted.\n";
 }
 
 Json layers_json(const ModelFacts& facts) {
@@ -251,12 +261,19 @@ Json memory_json(const ModelFacts& facts) {
           {"snapshot_bytes", facts.snapshot_bytes()}};
 }
 
+Json work_json(const model::WorkCount& work) {
+  return {{"matmul", work.matmul},
+          {"attention", work.attention},
+          {"index_scores", work.index_scores},
+          {"total", work.total()}};
+}
+
 Json part_json(const PartFacts& part) {
   return {{"parameters", part.parameters},
           {"prompt_token_parameters", part.prompt_parameters},
-          {"new_token_parameters", part.generated_parameters},
+          {"generated_token_parameters", part.generated_parameters},
           {"prompt_token_multiply_adds", part.prompt_work},
-          {"new_token_multiply_adds", part.generated_work}};
+          {"generated_token_multiply_adds", part.generated_work}};
 }
 
 }  // namespace
@@ -282,7 +299,9 @@ std::string inspect_json(const ModelFacts& facts) {
                     {"memory", memory_json(facts)},
                     {"parts", std::move(parts)},
                     {"sum", part_json(facts.sum)},
-                    {"prompt_multiply_adds", facts.prompt_total_work},
+                    {"prompt_token_work", work_json(facts.prompt_token_work)},
+                    {"generated_token_work", work_json(facts.generated_token_work)},
+                    {"prompt_work", work_json(facts.prompt_work)},
                     {"prompt_token_ratio", static_cast<double>(facts.sum.prompt_work) / generated},
                     {"prompt_average_ratio", facts.prompt_average_work() / generated}};
   return out.dump(2) + "\n";

@@ -20,6 +20,7 @@ struct Measured {
   engine::LiveCacheSize size;
   double computed = 0;  // bytes per token by the layout
   std::string how;
+  std::string resident;  // what its growth is made of
 };
 
 std::vector<engine::TokenId> random_ids(std::int64_t count, std::int64_t vocabulary) {
@@ -39,7 +40,9 @@ Result<Measured> measure_checkpoint(const std::filesystem::path& folder, std::in
   const auto ids = random_ids(tokens, model.config().vocabulary_size);
   LOCKET_TRY(const engine::LiveCacheSize size,
              engine::measure_live_session(model, setup.engine().workers(), ids));
-  return Measured{size, model.memory().layout.bytes_per_token(), "random ids through the model"};
+  return Measured{size, model.memory().layout.bytes_per_token(),
+                  "random ids, run through the model",
+                  "growth of the process, rings apart; with session state"};
 }
 
 Result<Measured> measure_config(const std::filesystem::path& path, std::int64_t tokens) {
@@ -48,7 +51,8 @@ Result<Measured> measure_config(const std::filesystem::path& path, std::int64_t 
   const auto mode = model::NumericsMode::kReference;
   LOCKET_TRY(const engine::LiveCacheSize size, engine::fill_live_cache(config, mode, tokens));
   return Measured{size, model::make_v41_memory(config, mode).layout.bytes_per_token(),
-                  "rows of random values, no weights"};
+                  "rows of random values, written without a model",
+                  "growth of the process, rings apart"};
 }
 
 std::string size_table(const Measured& measured) {
@@ -61,8 +65,7 @@ std::string size_table(const Measured& measured) {
   table.add_row({"pages in use", grouped(size.page_bytes),
                  fmt::format("{:.2f}", size.page_bytes_per_token()), "by the page pool's account"});
   table.add_row({"resident", grouped_decimal(size.resident_bytes_per_token() * tokens),
-                 fmt::format("{:.2f}", size.resident_bytes_per_token()),
-                 "growth of the process, without the rings"});
+                 fmt::format("{:.2f}", size.resident_bytes_per_token()), measured.resident});
   table.add_row({"rings", grouped(size.ring_bytes), "-", "windows, once per sequence"});
   return table.text(2);
 }
@@ -74,7 +77,7 @@ Result<std::string> live_memory_text(const std::filesystem::path& model, std::in
   const bool is_file = std::filesystem::is_regular_file(model, ignored);
   LOCKET_TRY(const Measured measured,
              is_file ? measure_config(model, token_count) : measure_checkpoint(model, token_count));
-  return fmt::format("\nMeasured: {}, {} tokens ({})\n{}", model.string(),
+  return fmt::format("\nMeasured: {}\n{} tokens: {}\n{}", model.string(),
                      grouped(static_cast<std::uint64_t>(token_count)), measured.how,
                      size_table(measured));
 }

@@ -7,6 +7,8 @@
 #include <iostream>
 #include <limits>
 
+#include "cli/effort.h"
+
 namespace locket::cli {
 namespace {
 
@@ -60,19 +62,6 @@ std::string read_size(std::string& text) {
   return "";
 }
 
-std::string check_effort(const std::string& text) {
-  for (const char* name : {"none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"}) {
-    if (text == name) return "";
-  }
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = error == std::errc{} && end == text.data() + text.size();
-  if (is_number && value >= 1 && value <= 100) return "";
-  return fmt::format(
-      "\"{}\" is no effort: write 1 to 100, or none, minimal, low, medium, high, xhigh, max, ultra",
-      text);
-}
-
 void add_model(CLI::App& command, std::filesystem::path& model) {
   command.add_option("MODEL", model,
                      "folder of a checkpoint: config.json, tokenizer.json, *.safetensors\n"
@@ -81,7 +70,6 @@ void add_model(CLI::App& command, std::filesystem::path& model) {
 
 // The model and what its numbers depend on.
 void add_model_choice(CLI::App& command, ModelOptions& options) {
-  const char* group = "Model";
   add_model(command, options.model);
   command
       .add_option("--mode", options.mode,
@@ -89,14 +77,14 @@ void add_model_choice(CLI::App& command, ModelOptions& options) {
                   "plain (float32 and no rounding of the memory)")
       ->check(one_of({"reference", "wide", "plain"}))
       ->type_name("NAME")
-      ->group(group);
+      ->group("Model");
   command
       .add_option("--replay", options.replay,
                   "prompt tokens that the decoder layers see: bounded (the last window,\n"
                   "default), exact (all that can matter), full (every one)")
       ->check(one_of({"bounded", "exact", "full"}))
       ->type_name("NAME")
-      ->group(group);
+      ->group("Model");
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
@@ -224,8 +212,7 @@ void add_inspect(CLI::App& app, InspectOptions& options) {
       "locket inspect --context 100000");
   add_model_choice(command, options.model);
   command.get_option("MODEL")->description(
-      "folder of a checkpoint, or a config.json alone: weights are not read\n"
-      "(default: the small model that ships)");
+      "a checkpoint folder or a config.json (default: the small model that ships)");
   command
       .add_option("--context", options.context,
                   "tokens of context at which work is counted, at least 1 (default 32768)")
@@ -238,8 +225,7 @@ void add_memory(CLI::App& app, MemoryOptions& options) {
   CLI::App& command = add_command(
       app, "memory", "bytes per token of V1 to V4.1, computed and measured", "locket memory");
   command.add_option("MODEL", options.models,
-                     "checkpoints whose live memory is measured: a folder is run, a config.json\n"
-                     "alone is filled with rows of random values (default: none)");
+                     "measured, too: a checkpoint folder, or a config.json without weights");
   command
       .add_option("--tokens", options.tokens,
                   "length of the text that is measured, at least 1 (default 2048)")
@@ -306,20 +292,25 @@ void add_tokens(CLI::App& app, TokensOptions& options) {
   command.add_flag("--decode", options.decode, "read a JSON list of ids, print their text");
 }
 
+void add_tokenizer(CLI::App& command, std::filesystem::path& tokenizer) {
+  command
+      .add_option("--tokenizer", tokenizer,
+                  "a tokenizer.json (default: that of the small model that ships)")
+      ->type_name("FILE");
+}
+
 void add_render(CLI::App& app, RenderOptions& options) {
   CLI::App& command = add_command(
       app, "render", "a chat request (JSON on standard input) to segments and ids",
       "echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | locket render");
-  command
-      .add_option("--tokenizer", options.tokenizer,
-                  "a tokenizer.json (default: that of the small model that ships)")
-      ->type_name("FILE");
+  add_tokenizer(command, options.tokenizer);
 }
 
 void add_parse(CLI::App& app, ParseOptions& options) {
   CLI::App& command = add_command(
       app, "parse", "model output on standard input to reasoning, content and calls (JSON)",
-      "locket parse --chunks 1 < output.txt");
+      "echo '{\"text\": \"Hm.</think>Hi\", \"start\": \"reasoning\"}' | locket parse");
+  add_tokenizer(command, options.tokenizer);
   command
       .add_option("--chunks", options.chunks,
                   "hand the text on in pieces of N bytes, as a stream would (default: whole)")

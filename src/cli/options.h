@@ -56,6 +56,7 @@ struct MemoryOptions {
 };
 
 struct ParseOptions {
+  std::filesystem::path tokenizer;     // of outputs given as ids; empty: the small model's
   std::optional<std::int64_t> chunks;  // split the text every N bytes; 0 or none: whole
 };
 

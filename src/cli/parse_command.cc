@@ -11,6 +11,7 @@
 #include "chat/json_reader.h"
 #include "chat/reply_parser.h"
 #include "cli/commands.h"
+#include "cli/json_lines.h"
 #include "cli/model_path.h"
 #include "cli/token_lines.h"
 #include "tokenizer/tokenizer.h"
@@ -35,9 +36,11 @@ struct ParseJob {
 // Only ids need a tokenizer, so it is loaded with the first line that has some.
 class LazyTokenizer {
  public:
+  explicit LazyTokenizer(std::filesystem::path path) : path_(std::move(path)) {}
+
   [[nodiscard]] Result<const Tokenizer*> get() {
     if (!tokenizer_) {
-      LOCKET_TRY(const std::filesystem::path path, resolve_tokenizer({}, {}));
+      LOCKET_TRY(const std::filesystem::path path, resolve_tokenizer(path_, {}));
       LOCKET_TRY(Tokenizer loaded, Tokenizer::load(path));
       tokenizer_.emplace(std::move(loaded));
     }
@@ -45,6 +48,7 @@ class LazyTokenizer {
   }
 
  private:
+  std::filesystem::path path_;
   std::optional<Tokenizer> tokenizer_;
 };
 
@@ -163,7 +167,7 @@ std::string to_json(const chat::Reply& reply) {
   out["content"] = reply.content;
   out["tool_calls"] = std::move(calls);
   out["finish_reason"] = chat::finish_reason_name(reply.finish_reason);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return escape_line_ends(out.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -174,7 +178,7 @@ int run_parse(const ParseOptions& options) {
   const std::int64_t wanted = options.chunks.value_or(0);
   const std::size_t piece_bytes =
       wanted > 0 ? static_cast<std::size_t>(wanted) : std::numeric_limits<std::size_t>::max();
-  LazyTokenizer tokenizer;
+  LazyTokenizer tokenizer(options.tokenizer);
   std::string text;
   for (std::size_t number = 1; std::getline(std::cin, text); ++number) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;

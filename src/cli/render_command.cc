@@ -6,6 +6,7 @@
 #include "chat/render_v41.h"
 #include "chat/request_json.h"
 #include "cli/commands.h"
+#include "cli/json_lines.h"
 #include "cli/model_path.h"
 #include "cli/token_lines.h"
 #include "tokenizer/tokenizer.h"
@@ -38,7 +39,7 @@ std::string to_json(const chat::RenderedPrompt& prompt) {
   out["n_tokens"] = prompt.ids.size();
   out["n_images"] = prompt.images.size();
   out["parser"] = std::move(parser);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return escape_line_ends(out.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 Result<std::string> answer(const Tokenizer& tokenizer, const std::string& line) {

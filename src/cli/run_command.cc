@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "chat/request_json.h"
 #include "cli/commands.h"
 #include "cli/effort.h"
@@ -17,6 +18,24 @@ double per_second(std::size_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+// What a chat request can ask for and one answer on a terminal cannot give.
+Status check_request(const RunOptions& options, const chat::ChatRequest& request) {
+  const std::string file = options.messages.string();
+  if (request.n != 1) {
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("{}: n is {}; locket run gives one answer", file, request.n));
+  }
+  if (request.wants_logprobs) {
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("{}: logprobs is true; locket run does not give any", file));
+  }
+  if (!request.unknown_fields.empty()) {
+    log_info(fmt::format("{}: unknown fields ignored: {}", file,
+                         fmt::join(request.unknown_fields, ", ")));
+  }
+  return {};
+}
+
 Result<chat::ChatRequest> make_request(const RunOptions& options) {
   chat::ChatRequest request;
   if (!options.messages.empty()) {
@@ -27,6 +46,7 @@ Result<chat::ChatRequest> make_request(const RunOptions& options) {
                   fmt::format("{}: {}", options.messages.string(), parsed.error().message));
     }
     request = std::move(*parsed);
+    LOCKET_TRY_STATUS(check_request(options, request));
     if (!options.effort.empty()) LOCKET_TRY_STATUS(apply_effort(options.effort, request));
   } else {
     request.messages.push_back(chat::text_message(chat::Role::kUser, options.prompt));

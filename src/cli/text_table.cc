@@ -11,7 +11,8 @@ namespace {
 // Commas between the digits before `point`.
 std::string with_commas(std::string text, std::size_t point) {
   const std::size_t first_digit = text.front() == '-' ? 1 : 0;
-  for (std::size_t place = point; place > first_digit + 3; place -= 3) text.insert(place - 3, ",");
+  for (std::size_t place = point; place > first_digit + 3; place -= 3)
+    text.insert(place - 3, 1, ',');
   return text;
 }
 

@@ -1,11 +1,11 @@
 // locket trace: what the model computes for given token ids, as safetensors.
 #include <fmt/format.h>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <system_error>
 #include <utility>
 
 #include "base/file.h"
-#include "checkpoint/safetensors_writer.h"
 #include "cli/commands.h"
 #include "cli/model_setup.h"
 #include "cli/trace_layer.h"
@@ -19,17 +19,18 @@ using engine::TraceKind;
 Result<std::set<TraceKind>> parse_kinds(const std::vector<std::string>& names) {
   std::set<TraceKind> kinds;
   for (const std::string& name : names) {
-    const std::size_t before = kinds.size();
-    for (int i = 0; i < static_cast<int>(TraceKind::kCount); ++i) {
-      const auto kind = static_cast<TraceKind>(i);
-      if (engine::trace_kind_name(kind) == name) kinds.insert(kind);
+    int i = 0;
+    while (i < static_cast<int>(TraceKind::kCount) &&
+           engine::trace_kind_name(static_cast<TraceKind>(i)) != name) {
+      ++i;
     }
-    if (kinds.size() == before) {
+    if (i == static_cast<int>(TraceKind::kCount)) {
       return fail(ErrorCode::kBadRequest,
-                  fmt::format("--what {}: unknown or named twice; known are logits, streams, "
-                              "attention, moe, rows, window, index, router",
+                  fmt::format("--what {}: known are logits, streams, attention, moe, rows, window, "
+                              "index, router",
                               name));
     }
+    kinds.insert(static_cast<TraceKind>(i));
   }
   if (kinds.empty()) kinds.insert(TraceKind::kLogits);
   return kinds;
@@ -44,16 +45,19 @@ Result<std::vector<engine::TokenId>> read_ids(const std::filesystem::path& path)
                             path.string(), what));
   };
   if (parsed.is_discarded()) return wrong("it is not JSON");
-  if (!parsed.is_array()) return wrong(fmt::format("it is a {}", parsed.type_name()));
+  if (!parsed.is_array()) return wrong(fmt::format("its type is {}", parsed.type_name()));
+  if (parsed.empty()) return wrong("the list is empty");
   std::vector<engine::TokenId> ids;
   for (const auto& value : parsed) {
-    if (!value.is_number_integer())
-      return wrong(fmt::format("entry {} is {}", ids.size(), value.dump()));
-    const auto id = value.get<std::int64_t>();
-    if (id < 0 || id > std::numeric_limits<engine::TokenId>::max()) {
-      return wrong(fmt::format("entry {} is {}", ids.size(), id));
+    if (!value.is_number()) {
+      return wrong(fmt::format("entry {} is of type {}", ids.size(), value.type_name()));
     }
-    ids.push_back(static_cast<engine::TokenId>(id));
+    // A negative number is no unsigned one for this library.
+    constexpr std::uint64_t kMost = std::numeric_limits<engine::TokenId>::max();
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost) {
+      return wrong(fmt::format("entry {} is {}", ids.size(), value.dump()));
+    }
+    ids.push_back(value.get<engine::TokenId>());
   }
   return ids;
 }
@@ -84,7 +88,21 @@ void add_memory(const model::V41Model& model, engine::Session& session, TraceFil
   }
 }
 
+// Asked before the work, which can be long.
+Status check_output(const std::filesystem::path& output) {
+  const std::filesystem::path folder = output.has_parent_path() ? output.parent_path() : ".";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(folder, ignored) &&
+      !std::filesystem::is_directory(output, ignored)) {
+    return {};
+  }
+  return fail(ErrorCode::kNotFound, fmt::format("--output {}: a file in a folder that is there is "
+                                                "needed",
+                                                output.string()));
+}
+
 Result<TraceFile> trace(const TraceOptions& options, const std::set<TraceKind>& kinds) {
+  LOCKET_TRY_STATUS(check_output(options.output));
   LOCKET_TRY(const auto ids, read_ids(options.ids));
   const auto index_scores = options.index_scores == "bf16" ? kernels::IndexScoreRounding::kBf16
                                                            : kernels::IndexScoreRounding::kF32;

@@ -1,7 +1,10 @@
 #include "cli/trace_layer.h"
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
+#include <iterator>
+#include <utility>
 
 #include "checkpoint/safetensors.h"
 
@@ -10,13 +13,16 @@ namespace {
 
 using checkpoint::SafetensorsFile;
 
+constexpr const char* kHowToRecord =
+    "record it from the same ids with --what streams,rows,index --replay full";
+
 template <class T>
 Result<std::vector<T>> read_tensor(const SafetensorsFile& file, const std::string& name,
                                    numerics::Dtype dtype, const tensor::Shape& shape) {
   const checkpoint::TensorEntry* entry = file.find(name);
   if (entry == nullptr) {
     return fail(ErrorCode::kNotFound,
-                fmt::format("{} has no tensor {}", file.path().string(), name));
+                fmt::format("{} has no tensor {}; {}", file.path().string(), name, kHowToRecord));
   }
   // -1: any extent.
   bool fits = entry->dtype == dtype && entry->shape.size() == shape.size();
@@ -25,14 +31,63 @@ Result<std::vector<T>> read_tensor(const SafetensorsFile& file, const std::strin
   }
   if (!fits) {
     return fail(ErrorCode::kBadRequest,
-                fmt::format("tensor {} in {} is {} {}, {} {} is needed (-1: any)", name,
+                fmt::format("tensor {} in {} is {} {}, {} {} is needed (-1: any); {}", name,
                             file.path().string(), numerics::dtype_name(entry->dtype),
                             tensor::to_string(entry->shape), numerics::dtype_name(dtype),
-                            tensor::to_string(shape)));
+                            tensor::to_string(shape), kHowToRecord));
   }
   std::vector<T> values(entry->byte_count / sizeof(T));
   LOCKET_TRY_STATUS(file.read_into(*entry, std::as_writable_bytes(std::span(values))));
   return values;
+}
+
+Result<std::vector<float>> read_floats(const SafetensorsFile& file, const std::string& name,
+                                       const tensor::Shape& shape) {
+  LOCKET_TRY(std::vector<float> values,
+             read_tensor<float>(file, name, numerics::Dtype::kF32, shape));
+  const auto broken = std::ranges::find_if_not(values, [](float x) { return std::isfinite(x); });
+  if (broken != values.end()) {
+    return fail(ErrorCode::kBadRequest,
+                fmt::format("tensor {} in {}: value {} is {}, a finite number is needed", name,
+                            file.path().string(), broken - values.begin(), *broken));
+  }
+  return values;
+}
+
+// Choices of every position as a trace holds them: numbers, and -1 for none.
+struct Choices {
+  std::string name;       // of the tensor
+  std::int64_t most = 0;  // numbers of one position
+  std::int64_t tokens_per_row = 1;
+  std::int64_t rows_per_number = 1;
+};
+
+// Per position: the numbers, ascending. Refuses numbers of rows that the position cannot see.
+Result<std::vector<std::vector<std::int32_t>>> read_choices(const SafetensorsFile& file,
+                                                            const Choices& choices,
+                                                            std::int64_t count) {
+  LOCKET_TRY(const auto values,
+             read_tensor<std::int32_t>(file, choices.name, numerics::Dtype::kI32, {count, -1}));
+  const std::size_t width = values.size() / static_cast<std::size_t>(count);
+  std::vector<std::vector<std::int32_t>> chosen(static_cast<std::size_t>(count));
+  for (std::size_t position = 0; position < chosen.size(); ++position) {
+    auto& numbers = chosen[position];
+    std::ranges::copy_if(std::span(values).subspan(position * width, width),
+                         std::back_inserter(numbers), [](std::int32_t x) { return x != -1; });
+    std::ranges::sort(numbers);
+    const std::int64_t rows = (static_cast<std::int64_t>(position) + 1) / choices.tokens_per_row;
+    const std::int64_t end = (rows + choices.rows_per_number - 1) / choices.rows_per_number;
+    const bool is_known = numbers.empty() || (numbers.front() >= 0 && numbers.back() < end);
+    const bool is_unique = std::ranges::adjacent_find(numbers) == numbers.end();
+    if (!is_known || !is_unique || static_cast<std::int64_t>(numbers.size()) > choices.most) {
+      return fail(ErrorCode::kBadRequest,
+                  fmt::format("tensor {} in {}: position {} has {}; at most {} different numbers "
+                              "from 0 to {} are possible there, -1 for none",
+                              choices.name, file.path().string(), position,
+                              fmt::join(numbers, ", "), choices.most, end - 1));
+    }
+  }
+  return chosen;
 }
 
 class LayerTrace {
@@ -47,9 +102,9 @@ class LayerTrace {
     LOCKET_TRY_STATUS(memory.reserve_tokens(count_));
     const cache::KvView view = memory.view();
     model::Step step = model.make_step(view, 0, static_cast<std::size_t>(count_), 0);
+    LOCKET_TRY(model::ResidualRows rows, read_rows());
     LOCKET_TRY_STATUS(fill_memory(view));
     LOCKET_TRY_STATUS(fill_selection(step));
-    LOCKET_TRY(model::ResidualRows rows, read_rows());
     engine::TraceRecorder recorder(
         {engine::TraceKind::kStreams, engine::TraceKind::kAttention, engine::TraceKind::kMoe,
          engine::TraceKind::kWindow, engine::TraceKind::kIndex, engine::TraceKind::kRouter},
@@ -76,15 +131,13 @@ class LayerTrace {
         .streams = {static_cast<std::size_t>(count_), width},
         .pre = {static_cast<std::size_t>(count_), static_cast<std::size_t>(streams)}};
     LOCKET_TRY(const auto values,
-               read_tensor<float>(file_, before + "streams", numerics::Dtype::kF32,
-                                  {count_, streams, config().hidden_size}));
+               read_floats(file_, before + "streams", {count_, streams, config().hidden_size}));
     std::ranges::copy(values, rows.streams.values().begin());
     if (layer_ == 0) {
       for (std::size_t i = 0; i < rows.count(); ++i) rows.pre.row(i)[0] = 1.0f;
       return rows;
     }
-    LOCKET_TRY(const auto pre,
-               read_tensor<float>(file_, before + "pre", numerics::Dtype::kF32, {count_, streams}));
+    LOCKET_TRY(const auto pre, read_floats(file_, before + "pre", {count_, streams}));
     std::ranges::copy(pre, rows.pre.values().begin());
     return rows;
   }
@@ -106,8 +159,7 @@ class LayerTrace {
     const std::int64_t rows = count_ / view.layout().streams[at].tokens_per_row;
     const std::int64_t width =
         name.ends_with("index_keys") ? config().index_head_dim : config().head_dim;
-    LOCKET_TRY(const auto values,
-               read_tensor<float>(file_, name, numerics::Dtype::kF32, {rows, width}));
+    LOCKET_TRY(const auto values, read_floats(file_, name, {rows, width}));
     for (std::int64_t row = 0; row < rows; ++row) {
       encode_row(format,
                  std::span(values).subspan(static_cast<std::size_t>(row * width),
@@ -121,23 +173,23 @@ class LayerTrace {
   Status fill_selection(model::Step& step) const {
     if (role().ratio == 0) return {};
     if (!role().selects_rows) {
-      LOCKET_TRY(const auto rows,
-                 read_tensor<std::int32_t>(file_, fmt::format("index.{}.rows", role().index_source),
-                                           numerics::Dtype::kI32, {count_, -1}));
-      const std::size_t width = rows.size() / static_cast<std::size_t>(count_);
-      step.selection.rows.assign(step.count, {});
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (rows[i] >= 0) step.selection.rows[i / width].push_back(rows[i]);
-      }
+      LOCKET_TRY(step.selection.rows,
+                 read_choices(file_,
+                              {.name = fmt::format("index.{}.rows", role().index_source),
+                               .most = config().index_topk,
+                               .tokens_per_row = role().ratio},
+                              count_));
     }
     if (!role().uses_pool) return {};
-    LOCKET_TRY(const auto pool,
-               read_tensor<std::int32_t>(file_, fmt::format("index.{}.pool", config().boundary),
-                                         numerics::Dtype::kI32, {count_, -1}));
-    const std::size_t width = pool.size() / static_cast<std::size_t>(count_);
-    step.pool.positions.assign(step.count, {.holds_all = false, .chosen = {}});
-    for (std::size_t i = 0; i < pool.size(); ++i) {
-      if (pool[i] >= 0) step.pool.positions[i / width].chosen.push_back(pool[i]);
+    LOCKET_TRY(auto pool, read_choices(file_,
+                                       {.name = fmt::format("index.{}.pool", config().boundary),
+                                        .most = config().pool_blocks,
+                                        .tokens_per_row = role().ratio,
+                                        .rows_per_number = config().pool_block_size},
+                                       count_));
+    step.pool.positions.clear();
+    for (auto& blocks : pool) {
+      step.pool.positions.push_back({.holds_all = false, .chosen = std::move(blocks)});
     }
     return {};
   }
@@ -148,6 +200,24 @@ class LayerTrace {
   const ModelSetup& setup_;
 };
 
+// What a session checks before it runs.
+Status check_ids(std::span<const engine::TokenId> ids, const ModelSetup& setup) {
+  if (ids.empty()) return fail(ErrorCode::kBadRequest, "there are no token ids");
+  const auto limit = static_cast<engine::TokenId>(setup.engine().vocabulary_size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < limit) continue;
+    return fail(ErrorCode::kBadRequest,
+                fmt::format("token {} is id {}; the model knows 0 to {}", i, ids[i], limit - 1));
+  }
+  if (ids.size() > setup.engine().max_positions()) {
+    return fail(ErrorCode::kContextTooLong,
+                fmt::format("{} tokens are more than the {} that the model takes "
+                            "(max_position_embeddings)",
+                            ids.size(), setup.engine().max_positions()));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<TraceFile> trace_layer(const TraceOptions& options, std::span<const engine::TokenId> ids,
@@ -157,6 +227,7 @@ Result<TraceFile> trace_layer(const TraceOptions& options, std::span<const engin
     return fail(ErrorCode::kBadRequest, fmt::format("--layer {}: the model has layers 0 to {}",
                                                     *options.layer, layers - 1));
   }
+  LOCKET_TRY_STATUS(check_ids(ids, setup));
   LOCKET_TRY(const SafetensorsFile file, SafetensorsFile::open(options.from));
   return LayerTrace(file, *options.layer, static_cast<std::int64_t>(ids.size()), setup).run(ids);
 }

@@ -50,7 +50,7 @@ Status Session::check_ids(std::span<const TokenId> ids) const {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocabulary) {
       return fail(ErrorCode::kBadRequest, fmt::format("token {} is id {}; the model knows 0 to {}",
-                                                      i, ids[i], vocabulary - 1));
+                                                      tokens_.size() + i, ids[i], vocabulary - 1));
     }
   }
   return {};

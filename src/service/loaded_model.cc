@@ -4,27 +4,42 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/config_json.h"
 #include "tokenizer/engram_token_map.h"
 
 namespace locket::service {
+namespace {
+
+// Asked before the weights are read, which can take long. What config.json lacks is the engine's to
+// say.
+Status check_vocabulary(const std::filesystem::path& folder,
+                        const tokenizer::Tokenizer& tokenizer) {
+  LOCKET_TRY(const checkpoint::ConfigFile config,
+             checkpoint::ConfigFile::open(folder / "config.json"));
+  const auto text = config.root().object("text_config");
+  if (!text) return {};
+  const auto size = text->integer("vocab_size");
+  if (!size || *size == static_cast<std::int64_t>(tokenizer.vocabulary_size())) return {};
+  return fail(ErrorCode::kBadCheckpoint,
+              fmt::format("{} has {} ids, text_config.vocab_size of config.json is {}; they must "
+                          "be equal",
+                          (folder / "tokenizer.json").string(), tokenizer.vocabulary_size(),
+                          *size));
+}
+
+}  // namespace
 
 LoadedModel::LoadedModel(tokenizer::Tokenizer tokenizer, std::unique_ptr<engine::Engine> engine)
     : tokenizer_(std::move(tokenizer)), engine_(std::move(engine)) {}
 
 Result<LoadedModel> LoadedModel::open(const std::filesystem::path& folder,
                                       const engine::EngineOptions& options) {
-  const std::filesystem::path tokenizer_path = folder / "tokenizer.json";
-  LOCKET_TRY(tokenizer::Tokenizer tokenizer, tokenizer::Tokenizer::load(tokenizer_path));
+  LOCKET_TRY(tokenizer::Tokenizer tokenizer,
+             tokenizer::Tokenizer::load(folder / "tokenizer.json"));
+  LOCKET_TRY_STATUS(check_vocabulary(folder, tokenizer));
   LOCKET_TRY(std::vector<std::int32_t> token_map, tokenizer::make_engram_token_map(tokenizer));
   LOCKET_TRY(std::unique_ptr<engine::Engine> engine,
              engine::Engine::open(folder, std::move(token_map), options));
-  if (tokenizer.vocabulary_size() != engine->vocabulary_size()) {
-    return fail(ErrorCode::kBadCheckpoint,
-                fmt::format("{} has {} ids, text_config.vocab_size of config.json is {}; they must "
-                            "be equal",
-                            tokenizer_path.string(), tokenizer.vocabulary_size(),
-                            engine->vocabulary_size()));
-  }
   return LoadedModel(std::move(tokenizer), std::move(engine));
 }
 

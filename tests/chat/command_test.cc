@@ -16,6 +16,7 @@ namespace {
 
 struct ProgramRun {
   int exit_code = -1;
+  std::string output;
   std::vector<OrderedJson> lines;
 };
 
@@ -31,14 +32,13 @@ ProgramRun run_program(const std::string& arguments, const std::string& input) {
   ProgramRun run;
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return run;
-  std::string output;
   std::array<char, 4096> buffer{};
   for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    output.append(buffer.data(), got);
+    run.output.append(buffer.data(), got);
   }
   const int status = ::pclose(pipe);
   run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  std::istringstream lines(output);
+  std::istringstream lines(run.output);
   for (std::string line; std::getline(lines, line);) {
     run.lines.push_back(OrderedJson::parse(line, nullptr, false));
   }
@@ -69,6 +69,15 @@ TEST(RenderCommandTest, AnswersEveryLineWithItsPrompt) {
   EXPECT_EQ(run.lines[1]["error"]["code"], "bad_request");
   EXPECT_NE(run.lines[2]["error"]["message"].get<std::string>().find("not UTF-8"),
             std::string::npos);
+}
+
+TEST(RenderCommandTest, KeepsEveryAnswerOnOneLineForEveryReader) {
+  const std::string request =
+      R"({"messages": [{"role": "user", "content": "a\u2028b\u2029c\u0085d\u000be"}]})";
+  const ProgramRun run = run_program("render " + small_tokenizer_option(), request);
+  ASSERT_EQ(run.lines.size(), 1U);
+  EXPECT_TRUE(run.output.find("a\\u2028b\\u2029c\\u0085d\\u000be") != std::string::npos);
+  EXPECT_NE(run.lines[0]["text"].get<std::string>().find("a\u2028b\u2029c"), std::string::npos);
 }
 
 TEST(RenderCommandTest, FailsWithoutItsTokenizer) {

@@ -113,19 +113,37 @@ TEST(LiveCacheTest, RefusesMoreThanTheMachineHas) {
   EXPECT_NE(size.error().message.find("1099511627776 tokens"), std::string::npos);
 }
 
+LiveCacheSize session_size(const model::V41Model& model, std::size_t token_count) {
+  WorkerPool workers(1);
+  const auto ids = test_support::random_ids(5, token_count, model.config().vocabulary_size);
+  const auto size = measure_live_session(model, workers, ids);
+  EXPECT_TRUE(size) << size.error().message;
+  return *size;
+}
+
 TEST(LiveCacheTest, MeasuresASession) {
   for (const std::string& name : test_support::tiny_names()) {
     const model::V41Model& model = test_support::tiny_model(name, model::NumericsMode::kReference);
-    WorkerPool workers(1);
-    const auto ids = test_support::random_ids(5, 640, model.config().vocabulary_size);
-    const auto size = measure_live_session(model, workers, ids);
-    ASSERT_TRUE(size) << size.error().message;
-    EXPECT_EQ(size->tokens, 640);
-    EXPECT_EQ(size->page_bytes_per_token(), model.memory().layout.bytes_per_token());
-    EXPECT_EQ(size->ring_bytes, model.memory().layout.ring_bytes());
-    std::printf("%s: pages %.2f, resident %.2f bytes a token\n", name.c_str(),
-                size->page_bytes_per_token(), size->resident_bytes_per_token());
+    const LiveCacheSize size = session_size(model, 640);
+    EXPECT_EQ(size.tokens, 640);
+    EXPECT_EQ(size.page_bytes_per_token(), model.memory().layout.bytes_per_token());
+    EXPECT_EQ(size.ring_bytes, model.memory().layout.ring_bytes());
   }
+}
+
+// What a longer session has more than a shorter one: pages, and the ids.
+TEST(LiveCacheTest, ASessionGrowsByItsPages) {
+  if (runs_with_sanitizer()) GTEST_SKIP() << "a sanitizer pads every allocation";
+  const model::V41Model& model = test_support::tiny_model("micro", model::NumericsMode::kReference);
+  const LiveCacheSize shorter = session_size(model, 512);
+  const LiveCacheSize longer = session_size(model, 2560);
+  const double growth =
+      static_cast<double>(longer.resident_bytes) - static_cast<double>(shorter.resident_bytes);
+  const double per_token = growth / 2048;
+  std::printf("resident growth %.2f bytes a token, pages %.2f\n", per_token,
+              longer.page_bytes_per_token());
+  EXPECT_GE(per_token, 0.9 * longer.page_bytes_per_token());
+  EXPECT_LE(per_token, 1.2 * longer.page_bytes_per_token());
 }
 
 }  // namespace

@@ -22,15 +22,23 @@ using tensor::FloatMatrix;
 
 constexpr double kEqualRows = 0.99;
 constexpr double kTolerance = 1e-2;  // relative L2 of a row that is not equal
+// Of attention outputs: heads that are a unit off flip an E4M3 code of the 64 or 96 that wo_b reads, a
+// step of up to 1/8 of one of them (official_attention_test.cc shows it).
+constexpr double kOutputTolerance = 3e-2;
+// Rows of latents are long and not quantized: one element in 20000 rounds the other way.
+constexpr double kDifferentElements = 5e-4;
+// An element that is more than one bfloat16 unit off is the small rest of a sum that cancels.
+constexpr double kCancelled = 1e-5;  // of the row's root mean square
 
 std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 // What one shape's traces showed.
 struct Findings {
-  std::map<std::string, RowTally> rows;      // kinds that must be equal
-  std::map<std::string, RowTally> streams;   // kinds that are judged by elements
-  std::map<std::string, RowTally> numbers;   // float32 coefficients
-  RowTally other_tiles;                      // attention over lists that are cut into other tiles
+  std::map<std::string, RowTally> rows;     // kinds that must be equal
+  std::map<std::string, RowTally> streams;  // kinds that are judged by elements
+  std::map<std::string, RowTally> numbers;  // float32 coefficients
+  RowTally latents;                         // judged by elements
+  RowTally other_tiles;                     // attention over lists that are cut into other tiles
   std::size_t choices = 0;
   std::size_t choice_flips = 0;
 };
@@ -261,7 +269,9 @@ class AttentionComparison {
   void compare(const std::string& kind, std::span<const float> ours, std::span<const float> theirs,
                std::size_t position) {
     ASSERT_EQ(ours.size(), theirs.size()) << place(kind, position);
-    EXPECT_LE(findings_.rows[kind].add(ours, theirs), kTolerance) << place(kind, position);
+    EXPECT_LE(findings_.rows[kind].add(ours, theirs),
+              kind == "attn.out" ? kOutputTolerance : kTolerance)
+        << place(kind, position);
   }
 
   // The row that `position` completed. It is then replaced by the recorded one.
@@ -271,8 +281,8 @@ class AttentionComparison {
     const auto byte_row = [&](std::string_view what) {
       return trace_.trace().byte_rows(name_of(what)).at(row);
     };
-    compare("latents", ours.floats("latents"), trace_.trace().float_rows(name_of("latent")).at(row),
-            position);
+    findings_.latents.add(ours.floats("latents"),
+                          trace_.trace().float_rows(name_of("latent")).at(row));
     compare("main row codes and scales", as_floats(bench_.row_bytes(number)),
             as_floats(byte_row("main_rows.codes"), byte_row("main_rows.scales")), position);
     compare("index key codes and scales", as_floats(bench_.key_bytes(number)),
@@ -310,7 +320,8 @@ class AttentionComparison {
       compare("attn.out", ours, theirs, position);
       return;
     }
-    EXPECT_LE(findings_.other_tiles.add(ours, theirs), kTolerance) << place("attn.out", position);
+    EXPECT_LE(findings_.other_tiles.add(ours, theirs), kOutputTolerance)
+        << place("attn.out", position);
   }
 
   OracleModel& oracle_;
@@ -334,10 +345,105 @@ void SublayerComparison::compare_end() {
   compare_all("hidden", hidden, trace_.trace().matrix("hidden"), last);
 }
 
+// A whole layer on recorded streams, position by position, with the recorded memory.
+class WholeLayer {
+ public:
+  WholeLayer(OracleModel& oracle, const OfficialTrace& trace, std::int64_t layer)
+      : oracle_(oracle),
+        trace_(trace),
+        layer_(layer),
+        role_(oracle.role(layer)),
+        bench_(oracle, layer, trace.tokens().size()) {}
+
+  template <class Visit>
+  void run(const Visit& visit_distance, RowTally& tally) {
+    std::vector<std::span<const float>> rows;
+    std::vector<std::span<const float>> keys;
+    if (role_.kv_source >= 0) {
+      const std::string source = fmt::format("layers.{}.attn.", role_.kv_source);
+      rows = trace_.trace().float_rows(source + "main_rows");
+      keys = trace_.trace().float_rows(source + "indexer.keys");
+    }
+    const auto feed = [&](std::int64_t row) {
+      bench_.set_row(row, rows[to_size(row)]);
+      bench_.set_key(row, keys[to_size(row)]);
+    };
+    for (std::size_t row = 0; row < rows.size() && !role_.writes_rows; ++row) {
+      feed(static_cast<std::int64_t>(row));
+    }
+    for (std::size_t i = 0; i < trace_.tokens().size(); ++i) {
+      const auto position = static_cast<std::int64_t>(i);
+      Capture ours;
+      bench_.run(input(i), ours);
+      visit_distance(tally.add(ours.floats("streams"), recorded(layer_, "streams_out", i)));
+      bench_.set_window(position, recorded(layer_, "attn.window_rows", i));
+      if (role_.writes_rows && (position + 1) % role_.ratio == 0) {
+        feed((position + 1) / role_.ratio - 1);
+      }
+    }
+  }
+
+ private:
+  std::span<const float> recorded(std::int64_t layer, std::string_view what,
+                                  std::size_t position) const {
+    return trace_.trace().floats(fmt::format("layers.{}.{}", layer, what), position);
+  }
+  LayerBench::Input input(std::size_t position) const {
+    LayerBench::Input input = {.tokens = std::span(trace_.tokens()).first(position + 1),
+                               .streams = trace_.trace().floats("streams_embed", position),
+                               .pre = {},
+                               .reused = trace_.reused(oracle_.config(), layer_, position)};
+    if (layer_ > 0) {
+      input.streams = recorded(layer_ - 1, "streams_out", position);
+      input.pre = recorded(layer_ - 1, "hc_ffn.pre", position);
+    }
+    return input;
+  }
+
+  OracleModel& oracle_;
+  const OfficialTrace& trace_;
+  std::int64_t layer_;
+  const model::LayerRole& role_;
+  LayerBench bench_;
+};
+
 class OfficialSublayersTest : public ::testing::TestWithParam<std::string_view> {
  protected:
   OracleModel& oracle() const { return OracleModel::get(GetParam(), NumericsMode::kReference); }
+  void check(const Findings& findings) const;
 };
+
+void OfficialSublayersTest::check(const Findings& findings) const {
+  ASSERT_GE(findings.rows.size(), 9u);
+  for (const auto& [kind, tally] : findings.rows) {
+    print_figures(fmt::format("official {} {}: {}", GetParam(), kind, describe(tally)));
+    EXPECT_GE(tally.equal_share(), kEqualRows) << kind;
+  }
+  print_figures(fmt::format("official {} latents: {}, at most {} bfloat16 units", GetParam(),
+                            describe(findings.latents), findings.latents.max_units));
+  EXPECT_LE(findings.latents.different_element_share(), kDifferentElements);
+  EXPECT_LE(findings.latents.max_relative, 1e-3);
+  for (const auto& [kind, tally] : findings.streams) {
+    print_figures(fmt::format("official {} {}: {}, at most {} bfloat16 units; beyond one unit at most "
+                              "{:.1e} of the row's root mean square",
+                              GetParam(), kind, describe(tally), tally.max_units,
+                              tally.max_cancelled));
+    EXPECT_LE(tally.different_element_share(), kDifferentElements) << kind;
+    EXPECT_LE(tally.max_cancelled, kCancelled) << kind;
+  }
+  for (const auto& [kind, tally] : findings.numbers) {
+    print_figures(fmt::format("official {} {}: {} rows, largest relative L2 {:.1e}", GetParam(), kind,
+                              tally.rows, tally.max_relative));
+    EXPECT_LE(tally.max_relative, 1e-6) << kind;
+  }
+  print_figures(fmt::format("official {}: {} of {} selections and router choices flipped",
+                            GetParam(), findings.choice_flips, findings.choices));
+  EXPECT_LE(static_cast<double>(findings.choice_flips), 0.01 * static_cast<double>(findings.choices));
+  if (findings.other_tiles.rows > 0) {
+    print_figures(fmt::format("official {} attn.out over lists cut into other tiles: {}", GetParam(),
+                              describe(findings.other_tiles)));
+  }
+}
 
 TEST_P(OfficialSublayersTest, NearlyEveryRowHasTheRecordedBits) {
   const OracleFile file = read_official_trace_file(GetParam());
@@ -347,29 +453,25 @@ TEST_P(OfficialSublayersTest, NearlyEveryRowHasTheRecordedBits) {
     const OfficialTrace trace(file, prompt);
     SublayerComparison(oracle(), trace, findings).run();
   }
-  ASSERT_GE(findings.rows.size(), 9u);
-  for (const auto& [kind, tally] : findings.rows) {
-    print_figures(fmt::format("official {} {}: {}", GetParam(), kind, describe(tally)));
-    EXPECT_GE(tally.equal_share(), kEqualRows) << kind;
+  check(findings);
+}
+
+// The recorded streams go in, a whole layer with its recorded memory works on them.
+TEST_P(OfficialSublayersTest, WholeLayersGiveNearlyTheRecordedStreams) {
+  const OracleFile file = read_official_trace_file(GetParam());
+  RowTally tally;
+  std::size_t near = 0;
+  for (const OfficialPrompt& prompt : read_official_prompts(GetParam())) {
+    if (!prompt.is_traced) continue;
+    const OfficialTrace trace(file, prompt);
+    for (std::int64_t layer = 0; layer < oracle().config().layer_count; ++layer) {
+      WholeLayer(oracle(), trace, layer).run([&](double distance) { near += distance <= 1e-2; }, tally);
+    }
   }
-  for (const auto& [kind, tally] : findings.streams) {
-    print_figures(fmt::format("official {} {}: {}, at most {} bfloat16 units", GetParam(), kind,
-                              describe(tally), tally.max_units));
-    EXPECT_LE(tally.different_element_share(), 1e-3) << kind;
-    EXPECT_LE(tally.max_units, 1) << kind;
-  }
-  for (const auto& [kind, tally] : findings.numbers) {
-    print_figures(fmt::format("official {} {}: {} rows, largest relative L2 {:.1e}", GetParam(), kind,
-                              tally.rows, tally.max_relative));
-    EXPECT_LE(tally.max_relative, 1e-5) << kind;
-  }
-  print_figures(fmt::format("official {}: {} of {} selections and router choices flipped",
-                            GetParam(), findings.choice_flips, findings.choices));
-  EXPECT_LE(static_cast<double>(findings.choice_flips), 0.01 * static_cast<double>(findings.choices));
-  if (findings.other_tiles.rows > 0) {
-    print_figures(fmt::format("official {} attn.out over lists cut into other tiles: {}", GetParam(),
-                              describe(findings.other_tiles)));
-  }
+  print_figures(fmt::format("official {} whole layers, streams_out: {}; within 1e-2: {}", GetParam(),
+                            describe(tally), near));
+  EXPECT_GE(tally.equal_share(), 0.9);
+  EXPECT_GE(static_cast<double>(near), 0.99 * static_cast<double>(tally.rows));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OfficialSublayersTest, ::testing::ValuesIn(kOracleShapes),

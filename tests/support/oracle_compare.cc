@@ -77,6 +77,22 @@ std::int64_t max_bf16_units(std::span<const float> ours, std::span<const float> 
   return largest;
 }
 
+double max_beyond_one_unit(std::span<const float> ours, std::span<const float> theirs) {
+  require_same_size(ours, theirs);
+  double square_sum = 0;
+  for (const float value : theirs) {
+    square_sum += static_cast<double>(value) * static_cast<double>(value);
+  }
+  const double size = std::sqrt(square_sum / static_cast<double>(theirs.size()));
+  double largest = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (max_bf16_units(ours.subspan(i, 1), theirs.subspan(i, 1)) <= 1) continue;
+    largest = std::max(
+        largest, std::fabs(static_cast<double>(ours[i]) - static_cast<double>(theirs[i])) / size);
+  }
+  return largest;
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -93,6 +109,7 @@ double RowTally::add(std::span<const float> ours, std::span<const float> theirs)
   different_elements += different;
   max_units = std::max(max_units, max_bf16_units(ours, theirs));
   max_relative = std::max(max_relative, distance);
+  max_cancelled = std::max(max_cancelled, max_beyond_one_unit(ours, theirs));
   return distance;
 }
 
@@ -103,6 +120,7 @@ void RowTally::add(const RowTally& other) {
   different_elements += other.different_elements;
   max_units = std::max(max_units, other.max_units);
   max_relative = std::max(max_relative, other.max_relative);
+  max_cancelled = std::max(max_cancelled, other.max_cancelled);
 }
 
 double RowTally::equal_share() const {

@@ -17,6 +17,9 @@ std::size_t argmax(std::span<const float> values);
 std::size_t count_different(std::span<const float> ours, std::span<const float> theirs);
 // The largest distance of two bfloat16 values, counted in bfloat16 numbers between them.
 std::int64_t max_bf16_units(std::span<const float> ours, std::span<const float> theirs);
+// The largest difference of elements that are more than one bfloat16 unit apart, as a part of the
+// root mean square of the row.
+double max_beyond_one_unit(std::span<const float> ours, std::span<const float> theirs);
 
 double median(std::vector<double> values);
 
@@ -28,6 +31,7 @@ struct RowTally {
   std::size_t different_elements = 0;
   std::int64_t max_units = 0;  // bfloat16 units
   double max_relative = 0;     // relative L2
+  double max_cancelled = 0;    // max_beyond_one_unit(): small where sums cancel
 
   // Returns the relative L2 distance of the row.
   double add(std::span<const float> ours, std::span<const float> theirs);

@@ -108,10 +108,11 @@ StreamChange relative_noise(std::uint32_t seed, float size) {
   };
 }
 
-StreamChange bf16_noise(std::uint32_t seed, double chance) {
+StreamChange unit_noise(std::uint32_t seed, double chance, std::size_t position) {
   const auto limit = static_cast<std::uint32_t>(chance * 4294967296.0);
-  return [engine = std::mt19937(seed), limit](std::int64_t, tensor::FloatMatrix& streams) mutable {
-    for (float& value : streams.values()) {
+  return [engine = std::mt19937(seed), limit, position](std::int64_t,
+                                                        tensor::FloatMatrix& streams) mutable {
+    for (float& value : streams.row(position)) {
       if (engine() >= limit) continue;
       const auto bits = std::bit_cast<std::uint32_t>(value);
       value = std::bit_cast<float>((engine() & 1u) != 0 ? bits + 0x10000u : bits - 0x10000u);

@@ -36,8 +36,8 @@ LayeredRun run_layers(OracleModel& oracle, std::span<const std::int32_t> tokens,
 
 // The same seed gives the same changes. Multiplies every value by 1 + size * u, u in [-1, 1].
 StreamChange relative_noise(std::uint32_t seed, float size);
-// Moves a value by one bfloat16 unit with the given chance.
-StreamChange bf16_noise(std::uint32_t seed, double chance);
+// Moves a value of the streams of one position by one bfloat16 unit with the given chance.
+StreamChange unit_noise(std::uint32_t seed, double chance, std::size_t position);
 
 // The first entry, in the order of computation, that the two runs hold differently and that a
 // position up to `last_position` may have read.

@@ -232,9 +232,7 @@ void multiply_rows(const RowGroupProduct& p) {
   for (std::size_t group = 0; group < p.groups; ++group) {
     const std::byte* tile = p.tiles + group * tile_bytes(Decoder::kFormat);
     const std::byte* scales = p.scales + group * tile_scales(Decoder::kFormat);
-    for (std::size_t line = 0; line < tile_bytes(Decoder::kFormat); line += 64) {
-      _mm_prefetch(tile + 8192 + line, _MM_HINT_T1);
-    }
+    prefetch_ahead(tile, tile_bytes(Decoder::kFormat));
     if (HWY_LIKELY(scales_inside<Decoder>(scales, p.after_sum))) {
       add_tile<kTokens>(decoder, tile, scale_factors<Decoder>(scales), x, totals);
     } else {

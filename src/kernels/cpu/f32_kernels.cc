@@ -260,6 +260,7 @@ void multiply_row_group_of(const RowGroupProduct& p) {
   for (std::size_t group = 0; group < p.groups; ++group, x += kGroupColumns) {
     const std::byte* tile = p.tiles + group * tile_bytes(kFormat);
     const std::byte* scales = p.scales + group * tile_scales(kFormat);
+    prefetch_ahead(tile, tile_bytes(kFormat));
     if (HWY_LIKELY(scales_inside<kFormat>(scales, p.after_sum))) {
       for (std::size_t part = 0; part < kParts; ++part) {
         add_tile<kFormat, kTokens>(tile, part, load_scales<kFormat>(scales, part), x, x_stride,

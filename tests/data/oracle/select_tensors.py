@@ -15,9 +15,10 @@ SHAPES = ("micro", "odd", "thin")
 # Left out of FILE: tensors whose whole name matches.
 LEFT_OUT = {
     "official/{}.safetensors": r".*\.(draft|stale)\..*|.*\.indexer\.(score|selected|candidates)",
-    # Queries and heads are read for the shortest prompt of `thin` only.
+    # Queries and heads are read for the shortest prompt of `thin` and its first layer only.
     "official/{}.trace.safetensors":
-        r".*\.attn\.qr|.*\.indexer\.(q|weights|score)|.*\.engram\.(kv|gate)|(?!p3\.).*\.attn\.(q|heads)",
+        r".*\.attn\.qr|.*\.indexer\.(q|weights|score)|.*\.engram\.(kv|gate)|"
+        r"(?!p3\.|p140r\.(decode\.\d\.)?layers\.0\.).*\.attn\.(q|heads)",
     # `after.` holds the same rows and the later ones.
     "hf/{}/trace_*.safetensors":
         r".*\.index_(query|scores)|layers\.\d+\.(rows|index_keys)|.*\.engram_gate",
