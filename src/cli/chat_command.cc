@@ -1,4 +1,5 @@
 // locket chat: a conversation in the terminal. Ctrl-C stops the answer, not the program.
+#include <cstdlib>
 #include <fmt/format.h>
 #include <iostream>
 #include <mutex>
@@ -15,30 +16,41 @@
 namespace locket::cli {
 namespace {
 
-// The answer that Ctrl-C stops, if one is being made.
-class RunningAnswer {
+constexpr int kEndedByInterrupt = 130;  // as a shell says it
+
+bool is_terminal() { return ::isatty(STDIN_FILENO) == 1; }
+
+// What Ctrl-C means now: it stops the answer that is being made; where there is none, it says so to
+// a person at the prompt, and ends the program while the model is loaded or a script talks.
+class Interruption {
  public:
-  std::stop_token start() {
+  std::stop_token start_answer() {
     const std::lock_guard lock(mutex_);
     source_ = std::stop_source();
-    is_running_ = true;
+    state_ = State::kAnswering;
     return source_.get_token();
   }
-  void end() {
+  void start_waiting() {
     const std::lock_guard lock(mutex_);
-    is_running_ = false;
+    state_ = State::kWaiting;
   }
-  // Returns whether there was one.
-  bool stop() {
+  void on_interrupt() {
     const std::lock_guard lock(mutex_);
-    if (is_running_) source_.request_stop();
-    return is_running_;
+    if (state_ == State::kAnswering) {
+      source_.request_stop();
+      return;
+    }
+    if (state_ == State::kLoading || !is_terminal()) std::_Exit(kEndedByInterrupt);
+    fmt::print("\n(nothing to stop; /exit or Ctrl-D ends)\n> ");
+    std::fflush(stdout);
   }
 
  private:
+  enum class State { kLoading, kWaiting, kAnswering };
+
   std::mutex mutex_;
   std::stop_source source_;
-  bool is_running_ = false;
+  State state_ = State::kLoading;
 };
 
 // One answer; it joins the conversation, also if it was stopped half-way.
@@ -76,18 +88,30 @@ void start_over(const ChatOptions& options, chat::ChatRequest& conversation) {
   }
 }
 
-Status converse(const ChatOptions& options, RunningAnswer& running) {
+// This turn failed; the conversation goes on without it.
+void report_turn(const Error& error) {
+  if (error.code == ErrorCode::kCancelled) {
+    fmt::print("(stopped)\n");
+    return;
+  }
+  report(error);
+  if (error.code == ErrorCode::kContextTooLong || error.code == ErrorCode::kOverBudget) {
+    fmt::print(stderr, "The conversation has become too long; /new starts over.\n");
+  }
+}
+
+Status converse(const ChatOptions& options, Interruption& interruption) {
   chat::ChatRequest conversation;
   LOCKET_TRY_STATUS(apply_effort(options.effort, conversation));
   conversation.stop = options.sampling.stop;
   LOCKET_TRY(const ModelSetup setup, set_up_model(options.model));
   const service::CompletionDefaults defaults = completion_defaults(options.sampling);
-  const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
+  interruption.start_waiting();
   start_over(options, conversation);
-  if (is_terminal) print_help();
+  if (is_terminal()) print_help();
   std::string line;
   while (true) {
-    if (is_terminal) fmt::print("> ");
+    if (is_terminal()) fmt::print("> ");
     std::fflush(stdout);
     if (!std::getline(std::cin, line) || line == "/exit") break;
     if (line.empty()) continue;
@@ -97,34 +121,28 @@ Status converse(const ChatOptions& options, RunningAnswer& running) {
     }
     if (line == "/new") {
       start_over(options, conversation);
+      if (is_terminal()) fmt::print("(a new conversation)\n");
       continue;
     }
     conversation.messages.push_back(chat::text_message(chat::Role::kUser, line));
-    const Status status = answer(setup, defaults, running.start(), conversation);
-    running.end();
-    if (!status) {  // this turn failed; the conversation goes on without it
+    const Status status = answer(setup, defaults, interruption.start_answer(), conversation);
+    interruption.start_waiting();
+    if (!status) {
       conversation.messages.pop_back();
-      if (status.error().code == ErrorCode::kCancelled) {
-        fmt::print("(stopped)\n");
-      } else {
-        report(status.error());
-      }
+      report_turn(status.error());
     }
   }
-  if (is_terminal) fmt::print("\n");
+  if (is_terminal()) fmt::print("\n");
   return {};
 }
 
 }  // namespace
 
 int run_chat(const ChatOptions& options) {
-  RunningAnswer running;
+  Interruption interruption;
   // Made first, so that the engine's threads leave Ctrl-C to it.
-  const InterruptWatcher watcher([&] {
-    if (!running.stop()) fmt::print("\n(nothing to stop; /exit or Ctrl-D ends)\n> ");
-    std::fflush(stdout);
-  });
-  const Status status = converse(options, running);
+  const InterruptWatcher watcher([&] { interruption.on_interrupt(); });
+  const Status status = converse(options, interruption);
   return status ? 0 : report(status.error());
 }
 

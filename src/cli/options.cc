@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <limits>
+#include <type_traits>
 
 #include "cli/effort.h"
 
@@ -28,14 +29,22 @@ struct Commands {
   TraceOptions trace;
 };
 
+// Stricter than the library, which wraps negative numbers into an unsigned type, takes the largest
+// for one that is too large, and reads 010 as octal.
+template <class Number>
+bool read_number(const std::string& text, Number& value) {
+  const bool is_octal = std::is_integral_v<Number> && text.size() > 1 && text.front() == '0';
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return !is_octal && error == std::errc{} && end == text.data() + text.size();
+}
+
 // Ranges and names are told in the help text, so the validators add nothing to it. No option takes
-// a negative number; the library would read one into an unsigned type.
+// a negative number.
 template <class Number>
 CLI::Validator in_range(Number low, Number high) {
   const auto check = [low, high](const std::string& text) -> std::string {
     Number value{};
-    const bool is_number = text.find('-') != 0 && CLI::detail::lexical_cast(text, value);
-    if (is_number && value >= low && value <= high) return "";
+    if (read_number(text, value) && value >= low && value <= high) return "";
     return fmt::format("\"{}\" is not a number from {} to {}", text, low, high);
   };
   return CLI::Validator(check, "");
@@ -63,9 +72,11 @@ std::string read_size(std::string& text) {
 }
 
 void add_model(CLI::App& command, std::filesystem::path& model) {
-  command.add_option("MODEL", model,
-                     "folder of a checkpoint: config.json, tokenizer.json, *.safetensors\n"
-                     "(default: the small model that ships)");
+  command
+      .add_option("MODEL", model,
+                  "folder of a checkpoint: config.json, tokenizer.json, *.safetensors\n"
+                  "(default: the small model that ships)")
+      ->type_name("");
 }
 
 // The model and what its numbers depend on.
@@ -190,11 +201,11 @@ void add_run(CLI::App& app, RunOptions& options) {
   add_model_options(command, options.model);
   add_sampling_options(command, options.sampling);
   auto* prompt =
-      command.add_option("-p,--prompt", options.prompt, "one user message")->type_name("TEXT");
+      command.add_option("-p,--prompt", options.prompt, "one user message")->option_text("TEXT");
   auto* messages = command
                        .add_option("--messages", options.messages,
-                                   "a chat request as JSON, {\"messages\": [...]}")
-                       ->type_name("FILE");
+                                   "instead of -p: a chat request as JSON, {\"messages\": [...]}")
+                       ->option_text("FILE");
   prompt->excludes(messages);
   command.add_flag("--json", options.json,
                    "print the answer with token counts and timings as JSON");
@@ -224,8 +235,10 @@ void add_inspect(CLI::App& app, InspectOptions& options) {
 void add_memory(CLI::App& app, MemoryOptions& options) {
   CLI::App& command = add_command(
       app, "memory", "bytes per token of V1 to V4.1, computed and measured", "locket memory");
-  command.add_option("MODEL", options.models,
-                     "measured, too: a checkpoint folder, or a config.json without weights");
+  command
+      .add_option("MODEL", options.models,
+                  "measured, too: a checkpoint folder, or a config.json without weights")
+      ->type_name("");
   command
       .add_option("--tokens", options.tokens,
                   "length of the text that is measured, at least 1 (default 2048)")
@@ -238,12 +251,12 @@ void add_trace(CLI::App& app, TraceOptions& options) {
       add_command(app, "trace", "what the model computes for given token ids, as safetensors",
                   "locket trace --ids ids.json -o trace.safetensors --what logits,rows");
   add_model_options(command, options.model);
-  command.add_option("--ids", options.ids, "token ids: a JSON list of whole numbers")
+  command.add_option("--ids", options.ids, "token ids: a JSON list of whole numbers (required)")
       ->required()
-      ->type_name("FILE");
-  command.add_option("-o,--output", options.output, "the safetensors file to write")
+      ->option_text("FILE");
+  command.add_option("-o,--output", options.output, "the safetensors file to write (required)")
       ->required()
-      ->type_name("FILE");
+      ->option_text("FILE");
   command.add_option("--chunk", options.chunk, "prompt tokens per step (default 0: all at once)")
       ->check(in_range<std::int64_t>(0, kMostTokens))
       ->type_name("N");
@@ -270,11 +283,11 @@ void add_trace(CLI::App& app, TraceOptions& options) {
                     .add_option("--layer", options.layer,
                                 "compute only this layer, counted from 0, on the inputs in --from")
                     ->check(in_range<std::int64_t>(0, 100000))
-                    ->type_name("L");
+                    ->option_text("L");
   auto* from =
       command
           .add_option("--from", options.from, "a trace with the inputs of --layer, as safetensors")
-          ->type_name("FILE");
+          ->option_text("FILE");
   layer->needs(from);
   from->needs(layer);
 }
@@ -286,7 +299,7 @@ void add_tokens(CLI::App& app, TokensOptions& options) {
   add_model(command, options.model);
   auto* tokenizer =
       command.add_option("--tokenizer", options.tokenizer, "a tokenizer.json instead of a MODEL")
-          ->type_name("FILE");
+          ->option_text("FILE");
   tokenizer->excludes(command.get_option("MODEL"));
   command.add_flag("--json", options.json, "print a JSON list of ids");
   command.add_flag("--decode", options.decode, "read a JSON list of ids, print their text");

@@ -45,9 +45,10 @@ tensor::FloatMatrix merge_groups(const ForwardContext& context, const Compressor
                                context.numerics.rounding());
     }
   }
+  // Fresh vectors: what waits is small, and a slice's capacity must not stay with the session.
   const auto used = static_cast<std::ptrdiff_t>(groups * config.ratio * config.head_dim);
-  tokens.values.erase(tokens.values.begin(), tokens.values.begin() + used);
-  tokens.gates.erase(tokens.gates.begin(), tokens.gates.begin() + used);
+  tokens.values = {tokens.values.begin() + used, tokens.values.end()};
+  tokens.gates = {tokens.gates.begin() + used, tokens.gates.end()};
   return merged;
 }
 

@@ -20,11 +20,11 @@ Status check_vocabulary(const std::filesystem::path& folder,
   if (!text) return {};
   const auto size = text->integer("vocab_size");
   if (!size || *size == static_cast<std::int64_t>(tokenizer.vocabulary_size())) return {};
-  return fail(ErrorCode::kBadCheckpoint,
-              fmt::format("{} has {} ids, text_config.vocab_size of config.json is {}; they must "
-                          "be equal",
-                          (folder / "tokenizer.json").string(), tokenizer.vocabulary_size(),
-                          *size));
+  return fail(
+      ErrorCode::kBadCheckpoint,
+      fmt::format("{} has {} ids, text_config.vocab_size of config.json is {}; they must "
+                  "be equal",
+                  (folder / "tokenizer.json").string(), tokenizer.vocabulary_size(), *size));
 }
 
 }  // namespace
@@ -34,8 +34,7 @@ LoadedModel::LoadedModel(tokenizer::Tokenizer tokenizer, std::unique_ptr<engine:
 
 Result<LoadedModel> LoadedModel::open(const std::filesystem::path& folder,
                                       const engine::EngineOptions& options) {
-  LOCKET_TRY(tokenizer::Tokenizer tokenizer,
-             tokenizer::Tokenizer::load(folder / "tokenizer.json"));
+  LOCKET_TRY(tokenizer::Tokenizer tokenizer, tokenizer::Tokenizer::load(folder / "tokenizer.json"));
   LOCKET_TRY_STATUS(check_vocabulary(folder, tokenizer));
   LOCKET_TRY(std::vector<std::int32_t> token_map, tokenizer::make_engram_token_map(tokenizer));
   LOCKET_TRY(std::unique_ptr<engine::Engine> engine,

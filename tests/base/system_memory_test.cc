@@ -1,9 +1,8 @@
 // Memory of the process and the machine, as the kernel tells it.
 #include "base/system_memory.h"
 
-#include <gtest/gtest.h>
-
 #include <cstddef>
+#include <gtest/gtest.h>
 #include <vector>
 
 namespace locket {

@@ -1,11 +1,11 @@
-// Every layer in float32 alone, fed with what Hugging Face transformers recorded before it: streams,
-// collapse weights, window rows, compressed rows, index keys and chosen rows of every position. What a
-// layer gives must be the recorded values to 1e-5, unless one of its own values lies so close to a
-// boundary (of a quantizer, of a choice) that rounding decides; those places are counted.
+// Every layer in float32 alone, fed with what Hugging Face transformers recorded before it:
+// streams, collapse weights, window rows, compressed rows, index keys and chosen rows of every
+// position. What a layer gives must be the recorded values to 1e-5, unless one of its own values
+// lies so close to a boundary (of a quantizer, of a choice) that rounding decides; those places are
+// counted.
+#include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <algorithm>
 #include <map>
 
 #include "model/embedding.h"
@@ -17,8 +17,8 @@ namespace {
 
 using model::NumericsMode;
 
-constexpr double kTolerance = 1e-5;   // relative L2
-constexpr float kMarginNoise = 1e-6f; // scores nearer to each other than this may change places
+constexpr double kTolerance = 1e-5;    // relative L2
+constexpr float kMarginNoise = 1e-6f;  // scores nearer to each other than this may change places
 
 struct Distances {
   std::size_t rows = 0;
@@ -117,7 +117,8 @@ class LayerComparison {
   void compare_before_attention(std::size_t position, const Capture& ours) {
     if (role_.engram_index >= 0) compare(position, "engram_streams", ours.floats("engram"));
     compare(position, "attn_in", ours.floats("attention_input"));
-    if (role_.writes_rows && closes_row(position) && !recorded("latents", position_row(position)).empty()) {
+    if (role_.writes_rows && closes_row(position) &&
+        !recorded("latents", position_row(position)).empty()) {
       compare_latent(position, ours.floats("latents"));
     }
   }
@@ -161,7 +162,8 @@ class LayerComparison {
     compare_codes(position, "window_rows", bench_.window(static_cast<std::int64_t>(position)),
                   recorded("window_rows", position));
     if (!role_.writes_rows || !closes_row(position)) return;
-    const auto row = static_cast<std::size_t>((static_cast<std::int64_t>(position) + 1) / role_.ratio - 1);
+    const auto row =
+        static_cast<std::size_t>((static_cast<std::int64_t>(position) + 1) / role_.ratio - 1);
     const auto number = static_cast<std::int64_t>(row);
     compare_codes(position, "rows", bench_.row(number), rows_.row(row));
     compare_codes(position, "index_keys", bench_.key(number), keys_.row(row));
@@ -245,11 +247,12 @@ TEST_P(HfLayersTest, EveryLayerAloneGivesTheRecordedValues) {
       line += fmt::format(" {} {} rows {:.1e},", what, one.rows, one.largest);
     }
     print_figures(fmt::format("hf layers {}: largest relative L2:{}", trace.name(), line));
-    print_figures(fmt::format(
-        "hf layers {}: {} of {} stored codes flipped (in {} rows), {} of {} choices at a tie, {} of {} "
-        "positions behind one of these",
-        trace.name(), flips.codes, flips.all_codes, flips.rows, flips.choices, flips.all_choices,
-        flips.positions, flips.all_positions));
+    print_figures(
+        fmt::format("hf layers {}: {} of {} stored codes flipped (in {} rows), {} of {} choices at "
+                    "a tie, {} of {} "
+                    "positions behind one of these",
+                    trace.name(), flips.codes, flips.all_codes, flips.rows, flips.choices,
+                    flips.all_choices, flips.positions, flips.all_positions));
     add(all, flips);
   }
   EXPECT_LE(static_cast<double>(all.codes), 1e-4 * static_cast<double>(all.all_codes));

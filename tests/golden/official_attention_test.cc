@@ -1,12 +1,11 @@
-// The two halves of attention alone, where queries and heads are recorded (shape `thin`, whose slot lists
-// are longer than one tile): heads from recorded queries and rows, and the output from recorded heads.
-// It shows that the slot list is all that separates the rows of official_sublayers_test.cc whose lists
-// the vendor's code cuts into other tiles.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
+// The two halves of attention alone, where queries and heads are recorded (shape `thin`, whose slot
+// lists are longer than one tile): heads from recorded queries and rows, and the output from
+// recorded heads. It shows that the slot list is all that separates the rows of
+// official_sublayers_test.cc whose lists the vendor's code cuts into other tiles.
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "kernels/rotary.h"
 #include "kernels/sparse_attention.h"
@@ -209,16 +208,18 @@ TEST(OfficialAttentionTest, OutputsThatDifferHaveAnActivationCodeThatFlipped) {
     if (distance == 0) return;
     ++different;
     const std::size_t codes = count_different(ours.input.row(0), theirs.input.row(0));
-    print_figures(fmt::format(
-        "official {}: attn.out is off by {:.1e}; {} of {} elements of the heads differ, by at most {} "
-        "bfloat16 units, and {} of {} E4M3 codes that wo_b reads flipped",
-        recorded.name(position), distance,
-        count_different(heads, recorded.heads(position)), heads.size(),
-        max_bf16_units(heads, recorded.heads(position)), codes, ours.input.columns()));
+    print_figures(
+        fmt::format("official {}: attn.out is off by {:.1e}; {} of {} elements of the heads "
+                    "differ, by at most {} "
+                    "bfloat16 units, and {} of {} E4M3 codes that wo_b reads flipped",
+                    recorded.name(position), distance,
+                    count_different(heads, recorded.heads(position)), heads.size(),
+                    max_bf16_units(heads, recorded.heads(position)), codes, ours.input.columns()));
     EXPECT_GT(codes, 0u) << recorded.name(position);
     EXPECT_LE(distance, 0.02 * std::sqrt(static_cast<double>(codes))) << recorded.name(position);
   });
-  print_figures(fmt::format("official thin: {} rows of attn.out differ by flipped codes", different));
+  print_figures(
+      fmt::format("official thin: {} rows of attn.out differ by flipped codes", different));
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Every sublayer in mode `reference` alone against the vendor's code, fed with the recorded inputs of every
-// position: nearly every row must have the recorded bits, and the few others must be near. The streams
-// after a site are judged by elements: their coefficients come from long sums and divisions that the
-// vendor's code takes in another order, so that now and then an element is one bfloat16 unit off.
+// Every sublayer in mode `reference` alone against the vendor's code, fed with the recorded inputs
+// of every position: nearly every row must have the recorded bits, and the few others must be near.
+// The streams after a site are judged by elements: their coefficients come from long sums and
+// divisions that the vendor's code takes in another order, so that now and then an element is one
+// bfloat16 unit off.
+#include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <algorithm>
 #include <map>
 
 #include "kernels/rms_norm.h"
@@ -22,8 +22,8 @@ using tensor::FloatMatrix;
 
 constexpr double kEqualRows = 0.99;
 constexpr double kTolerance = 1e-2;  // relative L2 of a row that is not equal
-// Of attention outputs: heads that are a unit off flip an E4M3 code of the 64 or 96 that wo_b reads, a
-// step of up to 1/8 of one of them (official_attention_test.cc shows it).
+// Of attention outputs: heads that are a unit off flip an E4M3 code of the 64 or 96 that wo_b
+// reads, a step of up to 1/8 of one of them (official_attention_test.cc shows it).
 constexpr double kOutputTolerance = 3e-2;
 // Rows of latents are long and not quantized: one element in 20000 rounds the other way.
 constexpr double kDifferentElements = 5e-4;
@@ -168,15 +168,16 @@ class SublayerComparison {
   void compare_ffn(std::int64_t layer) {
     Capture capture;
     context_.observer = &capture;
-    const FloatMatrix ours = moe_forward(context_, moe_config(config(), layer),
-                                         oracle_.layer_weights(layer).moe, recorded(layer, "ffn.in"), 0);
+    const FloatMatrix ours =
+        moe_forward(context_, moe_config(config(), layer), oracle_.layer_weights(layer).moe,
+                    recorded(layer, "ffn.in"), 0);
     context_.observer = nullptr;
     const FloatMatrix theirs = recorded(layer, "ffn.out");
     const std::size_t k = to_size(config().experts_per_token);
     for (std::size_t position = 0; position < ours.rows(); ++position) {
       const auto chosen = capture.integers("experts").subspan(position * k, k);
-      const auto wanted = trace_.trace().integers(
-          fmt::format("layers.{}.ffn.gate.indices", layer), position);
+      const auto wanted =
+          trace_.trace().integers(fmt::format("layers.{}.ffn.gate.indices", layer), position);
       findings_.choices += 1;
       if (!std::ranges::equal(chosen, wanted)) {
         findings_.choice_flips += 1;
@@ -253,7 +254,8 @@ class AttentionComparison {
   void run_position(std::size_t position) {
     Capture ours;
     const LayerBench::Reused reused = trace_.reused(oracle_.config(), layer_, position);
-    bench_.run_attention(static_cast<std::int64_t>(position), recorded("in", position), reused, ours);
+    bench_.run_attention(static_cast<std::int64_t>(position), recorded("in", position), reused,
+                         ours);
     const auto number = static_cast<std::int64_t>(position);
     compare("window codes and scales", as_floats(bench_.window_bytes(number)),
             as_floats(trace_.trace().bytes(name_of("window_rows.codes"), position),
@@ -293,8 +295,7 @@ class AttentionComparison {
   // False if another selection was made; that is named and excuses the output.
   bool compare_selection(std::size_t position, const Capture& ours,
                          std::vector<std::int32_t>& chosen) {
-    const auto theirs =
-        chosen_rows(trace_.trace().integers(name_of("indexer.selected"), position));
+    const auto theirs = chosen_rows(trace_.trace().integers(name_of("indexer.selected"), position));
     chosen = chosen_rows(ours.integers("index"));
     findings_.choices += 1;
     if (role_.builds_pool) {
@@ -424,24 +425,25 @@ void OfficialSublayersTest::check(const Findings& findings) const {
   EXPECT_LE(findings.latents.different_element_share(), kDifferentElements);
   EXPECT_LE(findings.latents.max_relative, 1e-3);
   for (const auto& [kind, tally] : findings.streams) {
-    print_figures(fmt::format("official {} {}: {}, at most {} bfloat16 units; beyond one unit at most "
-                              "{:.1e} of the row's root mean square",
-                              GetParam(), kind, describe(tally), tally.max_units,
-                              tally.max_cancelled));
+    print_figures(
+        fmt::format("official {} {}: {}, at most {} bfloat16 units; beyond one unit at most "
+                    "{:.1e} of the row's root mean square",
+                    GetParam(), kind, describe(tally), tally.max_units, tally.max_cancelled));
     EXPECT_LE(tally.different_element_share(), kDifferentElements) << kind;
     EXPECT_LE(tally.max_cancelled, kCancelled) << kind;
   }
   for (const auto& [kind, tally] : findings.numbers) {
-    print_figures(fmt::format("official {} {}: {} rows, largest relative L2 {:.1e}", GetParam(), kind,
-                              tally.rows, tally.max_relative));
+    print_figures(fmt::format("official {} {}: {} rows, largest relative L2 {:.1e}", GetParam(),
+                              kind, tally.rows, tally.max_relative));
     EXPECT_LE(tally.max_relative, 1e-6) << kind;
   }
   print_figures(fmt::format("official {}: {} of {} selections and router choices flipped",
                             GetParam(), findings.choice_flips, findings.choices));
-  EXPECT_LE(static_cast<double>(findings.choice_flips), 0.01 * static_cast<double>(findings.choices));
+  EXPECT_LE(static_cast<double>(findings.choice_flips),
+            0.01 * static_cast<double>(findings.choices));
   if (findings.other_tiles.rows > 0) {
-    print_figures(fmt::format("official {} attn.out over lists cut into other tiles: {}", GetParam(),
-                              describe(findings.other_tiles)));
+    print_figures(fmt::format("official {} attn.out over lists cut into other tiles: {}",
+                              GetParam(), describe(findings.other_tiles)));
   }
 }
 
@@ -465,11 +467,12 @@ TEST_P(OfficialSublayersTest, WholeLayersGiveNearlyTheRecordedStreams) {
     if (!prompt.is_traced) continue;
     const OfficialTrace trace(file, prompt);
     for (std::int64_t layer = 0; layer < oracle().config().layer_count; ++layer) {
-      WholeLayer(oracle(), trace, layer).run([&](double distance) { near += distance <= 1e-2; }, tally);
+      WholeLayer(oracle(), trace, layer)
+          .run([&](double distance) { near += distance <= 1e-2; }, tally);
     }
   }
-  print_figures(fmt::format("official {} whole layers, streams_out: {}; within 1e-2: {}", GetParam(),
-                            describe(tally), near));
+  print_figures(fmt::format("official {} whole layers, streams_out: {}; within 1e-2: {}",
+                            GetParam(), describe(tally), near));
   EXPECT_GE(tally.equal_share(), 0.9);
   EXPECT_GE(static_cast<double>(near), 0.99 * static_cast<double>(tally.rows));
 }

@@ -46,6 +46,7 @@ class IndexScoresTest : public ::testing::TestWithParam<const KernelTable*> {
       std::vector<float> actual(shape.count + 2, -2.0f);
       reference_kernels().index_scores(input, expected);
       GetParam()->index_scores(input, std::span<float>(actual).subspan(1, shape.count));
+      ASSERT_TRUE(computes_denormals());
       EXPECT_TRUE(same_bits(std::span<const float>(actual).subspan(1, shape.count), expected))
           << shape.heads << " heads of " << shape.dim << ", " << shape.count << " keys, rounding "
           << static_cast<int>(rounding);
@@ -71,7 +72,24 @@ TEST_P(IndexScoresTest, HasTheReferenceBitsForEveryDimension) {
 
 TEST_P(IndexScoresTest, HasTheReferenceBitsForTinyAndHugeValues) {
   for (const Spread spread : {Spread::kTiny, Spread::kHuge, Spread::kDenormal}) {
-    expect_same({5, 128, 70, spread});
+    for (const std::size_t dim : {1, 2, 8, 128}) expect_same({5, dim, 70, spread});
+  }
+}
+
+TEST_P(IndexScoresTest, SeesTheLastBitOfAKeyAndOfAQuery) {
+  const float more_than_one = 1.0f + 0x1p-23f;
+  const std::vector<float> one = {1.0f};
+  const std::vector<float> more = {more_than_one};
+  for (const bool odd_key : {true, false}) {
+    const IndexScoreInput input{.heads = 1,
+                                .dim = 1,
+                                .query = odd_key ? one : more,
+                                .weights = one,
+                                .keys = odd_key ? more : one,
+                                .rounding = IndexScoreRounding::kF32};
+    float score = 0.0f;
+    GetParam()->index_scores(input, {&score, 1});
+    EXPECT_EQ(score, more_than_one);
   }
 }
 

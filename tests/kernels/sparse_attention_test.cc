@@ -82,6 +82,7 @@ class SparseAttentionTest : public ::testing::TestWithParam<const KernelTable*> 
     std::vector<float> actual(expected.size() + 1, -2.0f);
     reference_kernels().sparse_attention(data.input, expected);
     GetParam()->sparse_attention(data.input, std::span<float>(actual).subspan(1));
+    ASSERT_TRUE(computes_denormals());
     EXPECT_TRUE(same_bits(std::span<const float>(actual).subspan(1), expected))
         << shape.heads << " heads of " << shape.head_dim << ", " << shape.slots << " slots, holes "
         << static_cast<int>(shape.holes) << ", rounding " << static_cast<int>(shape.rounding);
@@ -151,12 +152,52 @@ TEST_P(SparseAttentionTest, TakesFloat32ValuesInEitherRounding) {
   for (const bool odd_query : {true, false}) {
     RandomValues random(13);
     Data data = make_data({2, 64, 70, Holes::kNone, Rounding::kBf16}, random);
-    (odd_query ? data.query : data.rows)[40] = 1.0f + 0x1p-20f;
+    std::vector<float>& values = odd_query ? data.query : data.rows;
+    values = random.values(values.size(), Spread::kUsual);
+    (odd_query ? data.input.query : data.input.rows) = std::span<const float>(values).subspan(1);
     std::vector<float> expected(2 * 64);
     std::vector<float> actual(2 * 64);
     reference_kernels().sparse_attention(data.input, expected);
     GetParam()->sparse_attention(data.input, actual);
     EXPECT_TRUE(same_bits(actual, expected));
+  }
+}
+
+void expect_same_output(const KernelTable& table, const AttentionInput& input) {
+  std::vector<float> expected(input.heads * input.head_dim);
+  std::vector<float> actual(expected.size());
+  reference_kernels().sparse_attention(input, expected);
+  table.sparse_attention(input, actual);
+  EXPECT_TRUE(same_bits(actual, expected));
+}
+
+// Denormal keys count as zeros, however large the query is. The first dimension shows the weights.
+TEST_P(SparseAttentionTest, TakesDenormalKeysAsZeros) {
+  for (const Rounding rounding : {Rounding::kNone, Rounding::kBf16}) {
+    RandomValues random(29);
+    Data data = make_data({2, 64, 70, Holes::kNone, rounding}, random);
+    std::fill(data.query.begin(), data.query.end(), 0x1p126f);
+    data.query[1] = data.query[65] = 0.0f;
+    for (std::size_t slot = 0; slot < 70; ++slot) {
+      float* row = data.rows.data() + 1 + slot * 64;
+      std::fill(row, row + 64, slot % 2 == 0 ? 0.0f : 1.5f * 0x1p-127f);
+      row[0] = slot % 2 == 0 ? 2.0f : 1.0f;
+    }
+    expect_same_output(*GetParam(), data.input);
+  }
+}
+
+// Denormal values count as zeros, beside normal ones that keep the sum from being flushed.
+TEST_P(SparseAttentionTest, TakesDenormalValuesAsZeros) {
+  for (const Rounding rounding : {Rounding::kNone, Rounding::kBf16}) {
+    RandomValues random(31);
+    Data data = make_data({2, 64, 70, Holes::kNone, rounding}, random);
+    std::fill(data.query.begin(), data.query.end(), 0.0f);
+    for (std::size_t slot = 0; slot < 70; ++slot) {
+      float* row = data.rows.data() + 1 + slot * 64;
+      std::fill(row, row + 64, slot % 8 == 4 ? 0x1p-126f : 1.5f * 0x1p-127f);
+    }
+    expect_same_output(*GetParam(), data.input);
   }
 }
 

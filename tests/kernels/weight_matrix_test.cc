@@ -50,26 +50,34 @@ float stored_value(const RandomMatrix& m, std::size_t row, std::size_t column) {
 constexpr std::array kFormats = {WeightFormat::kBf16, WeightFormat::kFp8, WeightFormat::kFp4,
                                  WeightFormat::kF32};
 
+void expect_stored_values(WeightFormat format, std::size_t rows, std::size_t columns,
+                          Spread spread) {
+  RandomValues random(static_cast<std::uint32_t>(rows + columns));
+  const RandomMatrix stored = random_matrix(format, rows, columns, spread, random);
+  const WeightMatrix packed = stored.packed();
+  ASSERT_EQ(packed.rows, rows);
+  ASSERT_EQ(packed.columns, columns);
+  for (std::size_t i = 0; i < rows * columns; ++i) {
+    const std::size_t row = i / columns;
+    const std::size_t column = i % columns;
+    ASSERT_TRUE(is_same(weight_at(packed, row, column), stored_value(stored, row, column)))
+        << format_name(format) << " (" << row << ", " << column << ")";
+  }
+}
+
+void expect_stored_values_of_all_shapes(WeightFormat format, Spread spread) {
+  for (const std::size_t rows : {1, 15, 16, 17, 32, 33, 70}) {
+    for (const std::size_t columns : {1, 8, 31, 32, 64, 100}) {
+      if (format == WeightFormat::kFp4 && columns % 32 != 0) continue;
+      expect_stored_values(format, rows, columns, spread);
+    }
+  }
+}
+
 TEST(WeightMatrixTest, KeepsEveryStoredValue) {
   for (const WeightFormat format : kFormats) {
-    for (const std::size_t rows : {1, 15, 16, 17, 32, 33, 70}) {
-      for (const std::size_t columns : {1, 8, 31, 32, 64, 100}) {
-        if (format == WeightFormat::kFp4 && columns % 32 != 0) continue;
-        for (const Spread spread : {Spread::kUsual, Spread::kTiny, Spread::kHuge}) {
-          RandomValues random(static_cast<std::uint32_t>(rows + columns));
-          const RandomMatrix stored = random_matrix(format, rows, columns, spread, random);
-          const WeightMatrix packed = stored.packed();
-          ASSERT_EQ(packed.rows, rows);
-          ASSERT_EQ(packed.columns, columns);
-          for (std::size_t row = 0; row < rows; ++row) {
-            for (std::size_t column = 0; column < columns; ++column) {
-              ASSERT_TRUE(
-                  is_same(weight_at(packed, row, column), stored_value(stored, row, column)))
-                  << format_name(format) << " (" << row << ", " << column << ")";
-            }
-          }
-        }
-      }
+    for (const Spread spread : {Spread::kUsual, Spread::kTiny, Spread::kHuge}) {
+      expect_stored_values_of_all_shapes(format, spread);
     }
   }
 }
@@ -79,11 +87,11 @@ TEST(WeightMatrixTest, PadsWithZeros) {
     RandomValues random(1);
     const std::size_t columns = format == WeightFormat::kFp4 ? 32 : 40;
     const WeightMatrix packed = random_matrix(format, 5, columns, Spread::kTiny, random).packed();
-    for (std::size_t row = 0; row < 16; ++row) {
-      for (std::size_t column = 0; column < packed.column_groups() * 32; ++column) {
-        if (row < 5 && column < columns) continue;
-        EXPECT_TRUE(is_same(weight_at(packed, row, column), 0.0f));
-      }
+    for (std::size_t i = 0; i < 16 * packed.column_groups() * 32; ++i) {
+      const std::size_t row = i % 16;
+      const std::size_t column = i / 16;
+      if (row < 5 && column < columns) continue;
+      EXPECT_TRUE(is_same(weight_at(packed, row, column), 0.0f));
     }
   }
 }

@@ -121,6 +121,12 @@ RandomMatrix random_matrix(WeightFormat format, std::size_t rows, std::size_t co
   return matrix;
 }
 
+bool computes_denormals() {
+  const volatile float smallest_normal = 0x1p-126f;
+  const volatile float half = smallest_normal * 0.5f;
+  return half != 0.0f && half * 2.0f == smallest_normal;
+}
+
 bool is_same(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);

@@ -55,6 +55,9 @@ struct RandomMatrix {
 RandomMatrix random_matrix(WeightFormat format, std::size_t rows, std::size_t columns,
                            Spread spread, RandomValues& random);
 
+// Whether this thread computes with denormals, as every kernel must leave it.
+bool computes_denormals();
+
 // Equal bits, or both NaN.
 bool is_same(float a, float b);
 ::testing::AssertionResult same_bits(std::span<const float> actual,

@@ -1,10 +1,9 @@
 #include "tests/support/oracle_compare.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 #include <stdexcept>
 
@@ -51,7 +50,8 @@ double max_abs_difference(std::span<const float> ours, std::span<const float> th
   require_same_size(ours, theirs);
   double largest = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    const double distance = std::fabs(static_cast<double>(ours[i]) - static_cast<double>(theirs[i]));
+    const double distance =
+        std::fabs(static_cast<double>(ours[i]) - static_cast<double>(theirs[i]));
     largest = std::isnan(distance) ? kInfinity : std::max(largest, distance);
   }
   return largest;
@@ -133,10 +133,11 @@ double RowTally::different_element_share() const {
 }
 
 std::string describe(const RowTally& tally) {
-  return fmt::format("{} of {} rows equal, {} of {} elements differ ({:.4f} %), largest relative L2 "
-                     "{:.1e}",
-                     tally.equal_rows, tally.rows, tally.different_elements, tally.elements,
-                     100 * tally.different_element_share(), tally.max_relative);
+  return fmt::format(
+      "{} of {} rows equal, {} of {} elements differ ({:.4f} %), largest relative L2 "
+      "{:.1e}",
+      tally.equal_rows, tally.rows, tally.different_elements, tally.elements,
+      100 * tally.different_element_share(), tally.max_relative);
 }
 
 }  // namespace locket::test_support

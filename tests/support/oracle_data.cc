@@ -1,10 +1,9 @@
 #include "tests/support/oracle_data.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fmt/format.h>
 #include <stdexcept>
 
 #include "checkpoint/safetensors.h"
@@ -140,7 +139,8 @@ std::vector<std::span<const float>> OracleTrace::float_rows(const std::string& n
   for (const std::string& prefix : prefixes) {
     if (!file_->has(prefix + name)) continue;
     const OracleTensor& tensor = file_->at(prefix + name);
-    for (std::size_t i = 0; i < tensor.rows(); ++i) rows.push_back(row_of(tensor.floats, tensor, i));
+    for (std::size_t i = 0; i < tensor.rows(); ++i)
+      rows.push_back(row_of(tensor.floats, tensor, i));
   }
   return rows;
 }

@@ -1,8 +1,7 @@
 #include "tests/support/oracle_hf.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <stdexcept>
 
 #include "tests/support/oracle_manifest.h"

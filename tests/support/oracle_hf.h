@@ -1,5 +1,5 @@
-// The vectors of Hugging Face transformers in float32 (tests/data/oracle/hf): prompts with logits, and
-// traces. What is missing throws std::runtime_error.
+// The vectors of Hugging Face transformers in float32 (tests/data/oracle/hf): prompts with logits,
+// and traces. What is missing throws std::runtime_error.
 #pragma once
 
 #include <cstdint>

@@ -74,8 +74,7 @@ void LayerBench::run(const Input& input, Capture& result) {
   }
   model::ForwardContext context = oracle_.context();
   context.observer = &result;
-  require_success(
-      oracle_.model().run_layer(context, layer_, input.tokens, state_, step, rows));
+  require_success(oracle_.model().run_layer(context, layer_, input.tokens, state_, step, rows));
 }
 
 void LayerBench::write_rows(std::int64_t position, std::span<const float> u,
@@ -163,7 +162,8 @@ std::vector<std::int32_t> pool_blocks(std::span<const std::uint8_t> flags, std::
 
 std::vector<std::int32_t> chosen_rows(std::span<const std::int32_t> recorded) {
   std::vector<std::int32_t> rows;
-  std::ranges::copy_if(recorded, std::back_inserter(rows), [](std::int32_t row) { return row >= 0; });
+  std::ranges::copy_if(recorded, std::back_inserter(rows),
+                       [](std::int32_t row) { return row >= 0; });
   return rows;
 }
 

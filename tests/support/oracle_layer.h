@@ -30,7 +30,8 @@ class LayerBench {
     std::span<const float> pre;            // [S]; empty: the collapse takes the first stream
     Reused reused = {};
   };
-  // The whole layer at position tokens.size() - 1. "streams", "pre", "attention", ... in the result.
+  // The whole layer at position tokens.size() - 1. "streams", "pre", "attention", ... in the
+  // result.
   void run(const Input& input, Capture& result);
   // Its attention half alone, from the attention input u [hidden]; "attention", "window", "index",
   // "pool", and for KV sources "latents".

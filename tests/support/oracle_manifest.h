@@ -1,5 +1,5 @@
-// Manifests of recorded vectors as JSON. Apart from the other headers, because the JSON library is slow
-// to compile.
+// Manifests of recorded vectors as JSON. Apart from the other headers, because the JSON library is
+// slow to compile.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -71,10 +71,9 @@ tensor::FloatMatrix OracleModel::session_logits(std::span<const std::int32_t> pr
     std::vector<float> logits;
   };
   LogitsCapture capture;
-  engine::Session session(*model_, *pool_, *workers_,
-                          {.replay = engine::ReplayMode::kFull,
-                           .slice_tokens = prompt.size(),
-                           .observer = &capture});
+  engine::Session session(
+      *model_, *pool_, *workers_,
+      {.replay = engine::ReplayMode::kFull, .slice_tokens = prompt.size(), .observer = &capture});
   require_success(session.prefill(prompt));
   for (const std::int32_t token : appended) require_success(session.append(token));
   tensor::FloatMatrix logits(prompt.size() + appended.size(), to_size(config().vocabulary_size));

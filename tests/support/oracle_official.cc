@@ -1,8 +1,7 @@
 #include "tests/support/oracle_official.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <stdexcept>
 
 #include "kernels/sparse_attention.h"
@@ -124,15 +123,15 @@ std::vector<StoredRows> OfficialTrace::stored(const model::V41Config& config) co
     std::vector<std::vector<float>> pool;
     std::vector<std::vector<float>> experts;
     for (std::size_t position = 0; position < trace_.positions(); ++position) {
-      chosen.push_back(
-          padded(trace_.integers(prefix + "indexer.selected", position), to_size(config.index_topk)));
+      chosen.push_back(padded(trace_.integers(prefix + "indexer.selected", position),
+                              to_size(config.index_topk)));
       experts.push_back(
           padded(trace_.integers(fmt::format("layers.{}.ffn.gate.indices", layer), position),
                  to_size(config.experts_per_token)));
       const std::int64_t visible =
           role.ratio == 0 ? 0 : (static_cast<std::int64_t>(position) + 1) / role.ratio;
-      pool.push_back(padded(pool_blocks(trace_.bytes(prefix + "indexer.candidates", position), visible,
-                                        config.pool_block_size),
+      pool.push_back(padded(pool_blocks(trace_.bytes(prefix + "indexer.candidates", position),
+                                        visible, config.pool_block_size),
                             to_size(config.pool_blocks)));
     }
     if (role.writes_rows) {

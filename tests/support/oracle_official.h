@@ -1,5 +1,6 @@
-// The vectors of the vendor's own code (tests/data/oracle/official): prompts with logits of the code as it
-// is and of the same roundings with exact sums, and traces. What is missing throws std::runtime_error.
+// The vectors of the vendor's own code (tests/data/oracle/official): prompts with logits of the
+// code as it is and of the same roundings with exact sums, and traces. What is missing throws
+// std::runtime_error.
 #pragma once
 
 #include <cstdint>

@@ -1,14 +1,12 @@
 #include "tests/support/oracle_run.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <fmt/format.h>
 #include <random>
 #include <stdexcept>
 
-#include "cache/sequence_memory.h"
 #include "model/embedding.h"
 
 namespace locket::test_support {
@@ -70,33 +68,67 @@ void collect_stored(const OracleModel& oracle, std::int64_t layer, const cache::
   add("experts", 1, split(capture.integers("experts"), positions));
 }
 
+cache::SequenceMemory reserved_memory(OracleModel& oracle, std::size_t positions) {
+  cache::SequenceMemory memory(oracle.model().memory().layout, oracle.pool());
+  require_success(memory.reserve_tokens(static_cast<std::int64_t>(positions)));
+  return memory;
+}
+
 }  // namespace
 
-LayeredRun run_layers(OracleModel& oracle, std::span<const std::int32_t> tokens,
-                      const StreamChange& change) {
-  const model::V41Model& model = oracle.model();
-  const auto streams = to_size(oracle.config().stream_count);
-  cache::SequenceMemory memory(model.memory().layout, oracle.pool());
-  require_success(memory.reserve_tokens(static_cast<std::int64_t>(tokens.size())));
-  const cache::KvView view = memory.view();
-  model::ResidualRows rows = {.streams = embed(oracle.weights().embedding, tokens, streams),
-                              .pre = {tokens.size(), streams}};
+LayerStack::LayerStack(OracleModel& oracle, std::span<const std::int32_t> tokens)
+    : oracle_(oracle),
+      tokens_(tokens.begin(), tokens.end()),
+      memory_(reserved_memory(oracle, tokens.size())),
+      view_(memory_.view()) {}
+
+LayeredRun LayerStack::run(const StreamChange& change) {
+  const model::V41Model& model = oracle_.model();
+  const auto streams = to_size(oracle_.config().stream_count);
+  model::ResidualRows rows = {.first_position = 0,
+                              .streams = embed(oracle_.weights().embedding, tokens_, streams),
+                              .pre = {tokens_.size(), streams}};
   for (std::size_t i = 0; i < rows.count(); ++i) rows.pre.row(i)[0] = 1.0f;
   if (change) change(-1, rows.streams);
   model::V41SequenceState state = model.make_state();
-  model::Step step = model.make_step(view, 0, tokens.size(), 0);
+  model::Step step = model.make_step(view_, 0, tokens_.size(), 0);
+  before_.clear();
   LayeredRun run;
-  for (std::int64_t layer = 0; layer < oracle.config().layer_count; ++layer) {
+  for (std::int64_t layer = 0; layer < oracle_.config().layer_count; ++layer) {
+    before_.push_back({.rows = rows, .selection = step.selection, .pool = step.pool});
     Capture capture;
-    model::ForwardContext context = oracle.context();
+    model::ForwardContext context = oracle_.context();
     context.observer = &capture;
-    require_success(model.run_layer(context, layer, tokens, state, step, rows));
-    collect_stored(oracle, layer, view, capture, tokens.size(), run.stored);
+    require_success(model.run_layer(context, layer, tokens_, state, step, rows));
+    collect_stored(oracle_, layer, view_, capture, tokens_.size(), run.stored);
     if (change) change(layer, rows.streams);
   }
-  model::ForwardContext context = oracle.context();
+  before_.push_back({.rows = rows, .selection = {}, .pool = {}});
+  model::ForwardContext context = oracle_.context();
   run.logits = model.logits(context, rows, 0);
   return run;
+}
+
+tensor::FloatMatrix LayerStack::rerun(
+    std::int64_t first, const std::function<void(tensor::FloatMatrix& streams)>& change) {
+  const model::V41Model& model = oracle_.model();
+  const State& start = before_.at(to_size(first));
+  model::ResidualRows rows = start.rows;
+  change(rows.streams);
+  model::V41SequenceState state = model.make_state();
+  model::Step step = model.make_step(view_, 0, tokens_.size(), 0);
+  step.selection = start.selection;
+  step.pool = start.pool;
+  model::ForwardContext context = oracle_.context();
+  for (std::int64_t layer = first; layer < oracle_.config().layer_count; ++layer) {
+    require_success(model.run_layer(context, layer, tokens_, state, step, rows));
+  }
+  return model.logits(context, rows, 0);
+}
+
+LayeredRun run_layers(OracleModel& oracle, std::span<const std::int32_t> tokens,
+                      const StreamChange& change) {
+  return LayerStack(oracle, tokens).run(change);
 }
 
 StreamChange relative_noise(std::uint32_t seed, float size) {
@@ -108,16 +140,9 @@ StreamChange relative_noise(std::uint32_t seed, float size) {
   };
 }
 
-StreamChange unit_noise(std::uint32_t seed, double chance, std::size_t position) {
-  const auto limit = static_cast<std::uint32_t>(chance * 4294967296.0);
-  return [engine = std::mt19937(seed), limit, position](std::int64_t,
-                                                        tensor::FloatMatrix& streams) mutable {
-    for (float& value : streams.row(position)) {
-      if (engine() >= limit) continue;
-      const auto bits = std::bit_cast<std::uint32_t>(value);
-      value = std::bit_cast<float>((engine() & 1u) != 0 ? bits + 0x10000u : bits - 0x10000u);
-    }
-  };
+float next_bf16(float value, UnitStep step) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>(step == UnitStep::kUp ? bits + 0x10000u : bits - 0x10000u);
 }
 
 std::optional<StoredDifference> first_difference(const std::vector<StoredRows>& ours,

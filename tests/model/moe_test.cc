@@ -1,0 +1,188 @@
+#include "model/moe.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <map>
+#include <vector>
+
+#include "kernels/elementary.h"
+#include "kernels/swiglu.h"
+#include "model/linear.h"
+#include "tests/model/mechanism_inputs.h"
+
+namespace locket::model {
+namespace {
+
+constexpr std::size_t kHidden = 32;
+constexpr std::size_t kExperts = 6;
+
+ExpertWeights random_expert(std::uint32_t seed) {
+  return {.gate = random_weights(seed, 64, kHidden),
+          .up = random_weights(seed + 1, 64, kHidden),
+          .down = random_weights(seed + 2, kHidden, 64)};
+}
+
+MoeWeights random_moe() {
+  MoeWeights weights = {
+      .router = {.gate = random_weights(1, kExperts, kHidden), .bias = random_floats(2, kExperts)},
+      .experts = {},
+      .shared = random_expert(3)};
+  for (std::uint32_t expert = 0; expert < kExperts; ++expert) {
+    weights.experts.push_back(random_expert(100 + 10 * expert));
+  }
+  return weights;
+}
+
+// An expert that hands its input to gate and up and its gated value to the output.
+ExpertWeights open_expert(float down) {
+  return {.gate = diagonal_weights(kHidden, 1.0f),
+          .up = diagonal_weights(kHidden, 1.0f),
+          .down = diagonal_weights(kHidden, down)};
+}
+
+tensor::FloatMatrix expert_output(ForwardContext& context, const ExpertWeights& weights,
+                                  float limit, std::span<const float> x, float weight) {
+  const tensor::FloatMatrix input = quantize_activations(context, float_matrix(1, x.size(), x));
+  tensor::FloatMatrix gate = rounded_linear(context, weights.gate, input);
+  const tensor::FloatMatrix up = rounded_linear(context, weights.up, input);
+  kernels::swiglu(gate.row(0), up.row(0), limit, weight, context.numerics.rounding(), gate.row(0));
+  return rounded_linear(context, weights.down, quantize_activations(context, gate));
+}
+
+class MoeTest : public ::testing::TestWithParam<NumericsMode> {
+ protected:
+  MoeConfig config_ = {.router = {.experts_per_token = 4, .scaling_factor = 1.5f},
+                       .swiglu_limit = 10.0f};
+  TestContext test_{GetParam()};
+};
+
+TEST_P(MoeTest, AddsExpertsInAscendingOrderAndTheSharedOneLast) {
+  const MoeWeights weights = random_moe();
+  const tensor::FloatMatrix u = random_matrix(5, 30, kHidden);
+  const tensor::FloatMatrix sums = moe_forward(test_.context, config_, weights, u, 0);
+  const Routing routing = route(test_.context, config_.router, weights.router, u);
+  const kernels::Rounding rounding = test_.context.numerics.rounding();
+  int other_orders = 0;
+  for (std::size_t token = 0; token < u.rows(); ++token) {
+    std::map<std::int32_t, tensor::FloatMatrix> outputs;
+    std::vector<float> best_first(kHidden);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::int32_t expert = routing.experts[token * 4 + i];
+      outputs[expert] =
+          expert_output(test_.context, weights.experts[static_cast<std::size_t>(expert)], 10.0f,
+                        u.row(token), routing.weights[token * 4 + i]);
+      for (std::size_t d = 0; d < kHidden; ++d) best_first[d] += outputs[expert].row(0)[d];
+    }
+    const tensor::FloatMatrix shared =
+        expert_output(test_.context, weights.shared, 10.0f, u.row(token), 1.0f);
+    for (std::size_t d = 0; d < kHidden; ++d) {
+      float sum = 0.0f;
+      for (const auto& [expert, output] : outputs) sum += output.row(0)[d];
+      EXPECT_EQ(sums.row(token)[d], kernels::round_value(sum + shared.row(0)[d], rounding));
+      other_orders += sum != best_first[d];
+    }
+  }
+  if (GetParam() == NumericsMode::kWide) {
+    EXPECT_GT(other_orders, 0) << "the order must show for this to test it";
+  }
+}
+
+TEST_P(MoeTest, TokensDoNotTouchEachOther) {
+  const MoeWeights weights = random_moe();
+  const tensor::FloatMatrix u = random_matrix(6, 17, kHidden);
+  const tensor::FloatMatrix together = moe_forward(test_.context, config_, weights, u, 0);
+  for (std::size_t token = 0; token < u.rows(); ++token) {
+    const tensor::FloatMatrix alone =
+        moe_forward(test_.context, config_, weights, rows_of(u, token, token + 1), 0);
+    EXPECT_TRUE(std::ranges::equal(alone.row(0), together.row(token))) << token;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, MoeTest,
+                         ::testing::Values(NumericsMode::kReference, NumericsMode::kWide),
+                         [](const auto& test_case) {
+                           return std::string(numerics_mode_name(test_case.param));
+                         });
+
+// Gate from above only, up on both sides; the same for routed and shared experts.
+TEST(MoeClampTest, LimitsGateAndUp) {
+  constexpr float kLimit = 2.0f;
+  tensor::FloatMatrix u(1, kHidden);
+  for (std::size_t d = 0; d < kHidden; ++d) u.row(0)[d] = static_cast<float>(d) * 0.5f - 8.0f;
+  const auto gated = [&](float x) {
+    return kernels::silu(std::min(x, kLimit)) * std::clamp(x, -kLimit, kLimit);
+  };
+  for (const bool routed : {true, false}) {
+    SCOPED_TRACE(routed ? "routed" : "shared");
+    TestContext test(NumericsMode::kWide);
+    MoeWeights weights = {.router = {.gate = random_weights(1, 1, kHidden), .bias = {0.0f}},
+                          .experts = {},
+                          .shared = open_expert(routed ? 0.0f : 1.0f)};
+    weights.experts.push_back(open_expert(routed ? 1.0f : 0.0f));
+    const tensor::FloatMatrix out = moe_forward(
+        test.context,
+        {.router = {.experts_per_token = 1, .scaling_factor = 1.0f}, .swiglu_limit = kLimit},
+        weights, u, 0);
+    for (std::size_t d = 0; d < kHidden; ++d) {
+      EXPECT_FLOAT_EQ(out.row(0)[d], gated(u.row(0)[d])) << u.row(0)[d];
+    }
+    EXPECT_NE(out.row(0)[0], kernels::silu(-8.0f) * -8.0f) << "an unlimited up must differ";
+    EXPECT_NE(out.row(0)[31], kernels::silu(7.5f) * 2.0f) << "an unlimited gate must differ";
+  }
+}
+
+// The router's weight comes before the down projection, where the rounding sees it.
+TEST(MoeClampTest, RoutedWeightsScaleTheGatedValue) {
+  TestContext test(NumericsMode::kWide);
+  MoeWeights weights = {.router = {.gate = random_weights(1, 1, kHidden), .bias = {0.0f}},
+                        .experts = {},
+                        .shared = open_expert(0.0f)};
+  weights.experts.push_back(open_expert(1.0f));
+  const tensor::FloatMatrix u = random_matrix(2, 1, kHidden);
+  const auto run = [&](float factor) {
+    return moe_forward(
+        test.context,
+        {.router = {.experts_per_token = 1, .scaling_factor = factor}, .swiglu_limit = 10.0f},
+        weights, u, 0);
+  };
+  const tensor::FloatMatrix once = run(1.0f);
+  const tensor::FloatMatrix fourfold = run(4.0f);
+  for (std::size_t d = 0; d < kHidden; ++d) {
+    EXPECT_EQ(fourfold.row(0)[d], 4.0f * once.row(0)[d]);
+  }
+}
+
+struct Recorder : ForwardObserver {
+  void on_floats(const Place& place, std::span<const float> values) override {
+    EXPECT_EQ(place.name, "expert_weights");
+    weights.assign(values.begin(), values.end());
+  }
+  void on_integers(const Place& place, std::span<const std::int32_t> values) override {
+    EXPECT_EQ(place.name, "experts");
+    EXPECT_EQ(place.layer, 5);
+    EXPECT_EQ(place.first_position, 70);
+    EXPECT_EQ(place.width, 4U);
+    experts.assign(values.begin(), values.end());
+  }
+
+  std::vector<float> weights;
+  std::vector<std::int32_t> experts;
+};
+
+TEST(MoeObserverTest, ReportsTheRouting) {
+  TestContext test(NumericsMode::kWide);
+  Recorder recorder;
+  test.context.observer = &recorder;
+  const MoeWeights weights = random_moe();
+  const tensor::FloatMatrix u = random_matrix(5, 3, kHidden);
+  const MoeConfig config = {.layer = 5,
+                            .router = {.experts_per_token = 4, .scaling_factor = 1.5f},
+                            .swiglu_limit = 10.0f};
+  moe_forward(test.context, config, weights, u, 70);
+  const Routing routing = route(test.context, config.router, weights.router, u);
+  EXPECT_EQ(recorder.experts, routing.experts);
+  EXPECT_EQ(recorder.weights, routing.weights);
+}
+
+}  // namespace
+}  // namespace locket::model
