@@ -38,3 +38,5 @@ foreach(source ${tool_tests})
   get_filename_component(name ${source} NAME_WE)
   add_test(NAME tools_${name} COMMAND ${Python3_EXECUTABLE} -B ${source})
 endforeach()
+
+include(${PROJECT_SOURCE_DIR}/tests/compile_fail/compile_fail.cmake)

@@ -132,7 +132,7 @@ Status converse(const ChatOptions& options, Interruption& interruption) {
       report_turn(status.error());
     }
   }
-  if (is_terminal()) fmt::print("\n");
+  if (is_terminal() && !std::cin) fmt::print("\n");
   return {};
 }
 

@@ -1,9 +1,11 @@
 #include "cli/model_path.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <system_error>
+#include <utility>
 
 namespace locket::cli {
 namespace {
@@ -34,14 +36,18 @@ std::vector<fs::path> model_candidates(const ModelSearch& search) {
   if (!search.named.empty()) return {search.named};
   const fs::path shipped = fs::path("models") / "mini";
   std::vector<fs::path> candidates;
+  const auto add = [&candidates](fs::path candidate) {
+    if (std::find(candidates.begin(), candidates.end(), candidate) != candidates.end()) return;
+    candidates.push_back(std::move(candidate));
+  };
   fs::path folder = search.program.parent_path();
   for (std::size_t step = 0; step < kStepsUpwards && !folder.empty(); ++step) {
-    candidates.push_back(folder / shipped);
-    candidates.push_back(folder / "share" / "locket" / shipped);
+    add(folder / shipped);
+    add(folder / "share" / "locket" / shipped);
     if (folder == folder.parent_path()) break;
     folder = folder.parent_path();
   }
-  candidates.push_back(search.current_folder / shipped);
+  add(search.current_folder / shipped);
   return candidates;
 }
 

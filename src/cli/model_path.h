@@ -17,7 +17,8 @@ struct ModelSearch {
 };
 
 // The folders to try, in order: what is named; else, from the program's folder upwards (a few
-// steps), models/mini and share/locket/models/mini; then models/mini in the current folder.
+// steps), models/mini and share/locket/models/mini; then models/mini in the current folder. None
+// twice.
 std::vector<std::filesystem::path> model_candidates(const ModelSearch& search);
 
 // The first candidate that holds a config.json. kNotFound names all that were tried.

@@ -60,10 +60,11 @@ class Generation {
 
   Result<Completion> run(std::span<const TokenId> prompt, std::size_t limit, bool is_bounded) {
     LOCKET_TRY_STATUS(engine::check_sampling_config(sampling_, loaded_.engine().vocabulary_size()));
-    // With a bound the whole answer's pages are taken now: no surprise in the middle of it.
+    // With a bound the whole answer's pages are taken now: no surprise in the middle of it. The
+    // last token is never fed to the model.
     if (is_bounded) {
       LOCKET_TRY_STATUS(
-          session_.memory().reserve_tokens(static_cast<std::int64_t>(prompt.size() + limit)));
+          session_.memory().reserve_tokens(static_cast<std::int64_t>(prompt.size() + limit - 1)));
     }
     const double start = monotonic_seconds();
     LOCKET_TRY_STATUS(session_.prefill(prompt, hooks_.stop, [&](std::size_t done) {

@@ -85,7 +85,7 @@ TEST(KvViewTest, RingSlotsFollowThePosition) {
   EXPECT_EQ(view.ring_slot(1, 16).size(), 9U);
 }
 
-// Pages of 2^20 bytes a row and 2,048 of them: a 32-bit product of the two is zero. The pages are
+// 2,048 pages of rows of 2^20 bytes and more pass 2^32 bytes many times over. The pages are
 // addresses only, nothing is read.
 TEST(KvViewTest, OffsetsHave64Bits) {
   const KvLayout layout = {

@@ -35,6 +35,14 @@ TEST(RunCommandTest, PrintsTheAnswerAndNothingElse) {
   EXPECT_EQ(result.errors, "");
 }
 
+TEST(RunCommandTest, TellsTheSpeedInATerminal) {
+  test_support::TerminalProgram program(run_mini({"-p", kStatement}));
+  EXPECT_TRUE(program.wait_for(kAnswer)) << program.screen();
+  EXPECT_TRUE(program.wait_for(" prompt tokens at ")) << program.screen();
+  EXPECT_TRUE(program.wait_for(", stop]")) << program.screen();
+  EXPECT_EQ(program.wait_for_end(), 0);
+}
+
 TEST(RunCommandTest, UsesTheModelThatLocketModelNames) {
   const ProgramResult result = run_program({.arguments = {"run", "-p", kStatement},
                                             .environment = {{"LOCKET_MODEL", mini_folder()}},

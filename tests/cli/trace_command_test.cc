@@ -169,7 +169,7 @@ TEST_P(TraceSameBitsTest, TokensFedOneByOneChangeNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, TraceSameBitsTest, testing::Values("reference", "wide", "plain"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& mode) { return mode.param; });
 
 TEST(TraceCommandTest, TheDecoderStartsAtTheEndOfThePrompt) {
   const Trace trace = micro_runner().trace({"--decode-from", "30"});

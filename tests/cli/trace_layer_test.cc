@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
     TinyModels, TraceLayerTest,
     testing::Combine(testing::Values(TinyModel{"micro", 480, 10}, TinyModel{"odd", 437, 7}),
                      testing::Values("reference", "wide")),
-    [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
+    [](const auto& row) { return std::get<0>(row.param).name + "_" + std::get<1>(row.param); });
 
 // Layer 7 of micro reads rows of layer 6 and reuses its choice; layer 8 chooses from its pool.
 class TraceLayerInputTest : public testing::Test {
@@ -97,7 +97,7 @@ TEST_F(TraceLayerInputTest, NeedsOnlyWhatItsHeadCommentLists) {
 TEST_F(TraceLayerInputTest, RefusesTensorsOfAnotherShapeOrType) {
   Trace inputs = whole_;
   inputs["kv.6.rows"].shape = {64, static_cast<std::int64_t>(kCount)};
-  expect_failure(run_layer(7, inputs), {"kv.6.rows", "F32 [64,41]", "F32 [41,64]"});
+  expect_failure(run_layer(7, inputs), {"kv.6.rows", "F32 [64, 41]", "F32 [41, 64]"});
   inputs = whole_;
   inputs["index.6.rows"].dtype = numerics::Dtype::kF32;
   expect_failure(run_layer(7, inputs), {"index.6.rows", "F32", "I32"});
@@ -107,7 +107,7 @@ TEST_F(TraceLayerInputTest, RefusesATraceOfFewerPositions) {
   runner_.trace({"--what", "streams,rows,index"}, "bounded.safetensors");
   expect_failure(
       runner_.run({"--layer", "7", "--from", (runner_.folder() / "bounded.safetensors").string()}),
-      {"layer.6.streams", "[16,4,128]", "[41,4,128]", "--replay full"});
+      {"layer.6.streams", "[16, 4, 128]", "[41, 4, 128]", "--replay full"});
 }
 
 TEST_F(TraceLayerInputTest, RefusesRowsThatThePositionCannotSee) {
@@ -136,6 +136,20 @@ TEST_F(TraceLayerInputTest, RefusesNumbersThatAreNotFinite) {
     Trace inputs = whole_;
     set_value(inputs[name], 3, std::numeric_limits<float>::quiet_NaN());
     expect_failure(run_layer(7, inputs), {name, "value 3 is nan"});
+  }
+}
+
+// Sums of such numbers overflow, and NaN goes through every choice of rows and experts.
+TEST_F(TraceLayerInputTest, SurvivesTheLargestNumbers) {
+  Trace inputs = whole_;
+  for (auto& [name, tensor] : inputs) {
+    if (tensor.dtype != numerics::Dtype::kF32) continue;
+    for (std::size_t i = 0; i < tensor.bytes.size() / sizeof(float); ++i) {
+      set_value(tensor, i, i % 3 == 0 ? -3e38F : 3e38F);
+    }
+  }
+  for (int layer = 0; layer < 10; ++layer) {
+    EXPECT_EQ(run_layer(layer, inputs).exit_code, 0) << layer;
   }
 }
 

@@ -19,7 +19,7 @@ constexpr double kTolerance = 1e-5;  // relative L2 of a row of logits
 constexpr double kCalmNoise = 2e-6;  // below it the references agree with each other
 constexpr float kSumNoise = 1e-7f;   // of streams: less than a float32 unit
 constexpr std::uint32_t kOwnNoiseRuns = 3;
-constexpr std::uint32_t kMostNoiseRuns = 300;
+constexpr std::uint32_t kMostNoiseRuns = 600;
 
 // Distance of every recorded row.
 std::vector<double> row_distances(const HfCase& one, const tensor::FloatMatrix& ours) {
@@ -242,6 +242,7 @@ TEST(HfLogitsTest, CalmRowsWithCacheQuantizersAgreeOrDifferByANamedFlip) {
     all_calm += calm;
     all_close += calm - loose;
   }
+  EXPECT_GE(percent(all_close, all_calm), 75);
   print_figures(fmt::format("hf wide, all shapes: {} of {} calm rows within 1e-5 ({:.2f} %)",
                             all_close, all_calm, percent(all_close, all_calm)));
 }

@@ -62,6 +62,13 @@ class CompressorTest : public ::testing::TestWithParam<NumericsMode> {
 
 TEST_P(CompressorTest, AnyCutGivesTheSameLatents) {
   std::mt19937 random(9);
+  const auto draw_steps = [&](std::size_t count) {
+    std::vector<std::size_t> steps;
+    for (std::size_t left = count; left > 0; left -= steps.back()) {
+      steps.push_back(1 + random() % left);
+    }
+    return steps;
+  };
   for (const std::size_t ratio : {1, 2, 4}) {
     for (const std::size_t count : {1, 2, 3, 4, 5, 30, 31}) {
       const tensor::FloatMatrix u =
@@ -70,11 +77,7 @@ TEST_P(CompressorTest, AnyCutGivesTheSameLatents) {
       EXPECT_EQ(whole.size(), count / ratio * kDim);
       EXPECT_EQ(compressed(test_.context, ratio, u, std::vector<std::size_t>(count, 1)), whole);
       for (int round = 0; round < 5; ++round) {
-        std::vector<std::size_t> steps;
-        for (std::size_t left = count; left > 0; left -= steps.back()) {
-          steps.push_back(1 + random() % left);
-        }
-        EXPECT_EQ(compressed(test_.context, ratio, u, steps), whole);
+        EXPECT_EQ(compressed(test_.context, ratio, u, draw_steps(count)), whole);
       }
     }
   }
@@ -97,30 +100,37 @@ INSTANTIATE_TEST_SUITE_P(Modes, CompressorTest,
                            return std::string(numerics_mode_name(test_case.param));
                          });
 
-// The formula in double: per channel a softmax over the gates of the group weighs its values.
+// Per channel a softmax over the gates of the group's tokens weighs their values; in double.
+std::vector<double> merged_group(const tensor::FloatMatrix& values,
+                                 const tensor::FloatMatrix& gates, std::size_t first,
+                                 std::size_t ratio) {
+  std::vector<double> merged(values.columns());
+  for (std::size_t channel = 0; channel < merged.size(); ++channel) {
+    double sum = 0.0;
+    for (std::size_t token = first; token < first + ratio; ++token) {
+      const double weight = std::exp(static_cast<double>(gates.row(token)[channel]));
+      merged[channel] += weight * static_cast<double>(values.row(token)[channel]);
+      sum += weight;
+    }
+    merged[channel] /= sum;
+  }
+  return merged;
+}
+
 TEST(CompressorFormulaTest, GatesWeighTheTokensOfAGroup) {
   TestContext test(NumericsMode::kWide);
   const CompressorWeights weights = random_compressor();
+  const tensor::FloatMatrix u = random_matrix(21, 8, kHidden);
+  tensor::FloatMatrix values(8, kDim);
+  tensor::FloatMatrix gates(8, kDim);
+  linear(test.context, weights.wkv, u, values);
+  linear(test.context, weights.wgate, u, gates);
   for (const std::size_t ratio : {2, 4}) {
-    const tensor::FloatMatrix u = random_matrix(21, 8, kHidden);
-    tensor::FloatMatrix values(8, kDim);
-    tensor::FloatMatrix gates(8, kDim);
-    linear(test.context, weights.wkv, u, values);
-    linear(test.context, weights.wgate, u, gates);
     const std::vector<float> latents = compressed(test.context, ratio, u, {8});
     for (std::size_t group = 0; group < 8 / ratio; ++group) {
-      std::vector<double> merged(kDim);
+      const std::vector<double> merged = merged_group(values, gates, group * ratio, ratio);
       double squares = 0.0;
-      for (std::size_t channel = 0; channel < kDim; ++channel) {
-        double sum = 0.0;
-        for (std::size_t token = group * ratio; token < (group + 1) * ratio; ++token) {
-          const double weight = std::exp(static_cast<double>(gates.row(token)[channel]));
-          merged[channel] += weight * static_cast<double>(values.row(token)[channel]);
-          sum += weight;
-        }
-        merged[channel] /= sum;
-        squares += merged[channel] * merged[channel];
-      }
+      for (const double value : merged) squares += value * value;
       const double rms = std::sqrt(squares / static_cast<double>(kDim));
       for (std::size_t channel = 0; channel < kDim; ++channel) {
         EXPECT_NEAR(latents[group * kDim + channel],

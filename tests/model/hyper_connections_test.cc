@@ -69,6 +69,11 @@ HyperConnectionsWeights random_site(std::size_t streams, std::size_t hidden) {
           .scale = random_floats(3, 3)};
 }
 
+void expect_near(std::span<const float> actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 4e-6);
+}
+
 TEST(HyperConnectionsTest, CoefficientsFollowTheFormulas) {
   for (const std::size_t streams : {2, 3, 4}) {
     for (const std::size_t iterations : {1, 2, 7, 20}) {
@@ -82,13 +87,9 @@ TEST(HyperConnectionsTest, CoefficientsFollowTheFormulas) {
       const HyperConnections site = hyper_connections(test.context, config, weights, rows);
       for (std::size_t token = 0; token < 5; ++token) {
         const Coefficients expected = plain_coefficients(config, weights, rows.row(token));
-        for (std::size_t i = 0; i < streams; ++i) {
-          EXPECT_NEAR(site.pre.row(token)[i], expected.pre[i], 2e-6);
-          EXPECT_NEAR(site.post.row(token)[i], expected.post[i], 4e-6);
-        }
-        for (std::size_t i = 0; i < streams * streams; ++i) {
-          EXPECT_NEAR(site.comb.row(token)[i], expected.comb[i], 4e-6);
-        }
+        expect_near(site.pre.row(token), expected.pre);
+        expect_near(site.post.row(token), expected.post);
+        expect_near(site.comb.row(token), expected.comb);
       }
     }
   }

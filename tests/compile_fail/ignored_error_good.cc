@@ -1,0 +1,3 @@
+#include "base/result.h"
+
+locket::Status use() { return locket::fail(locket::ErrorCode::kIo, "the reason"); }
