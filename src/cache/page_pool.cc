@@ -19,10 +19,11 @@ Result<PageId> PagePool::acquire() {
     return page;
   }
   if ((pages_.size() + 1) * page_bytes_ > budget_bytes_) {
-    return fail(ErrorCode::kOverBudget,
-                fmt::format("the page pool is full: {} pages of {} bytes are in use, the budget is "
-                            "{} bytes; give it more or use a shorter context",
-                            pages_.size(), page_bytes_, budget_bytes_));
+    return fail(
+        ErrorCode::kOverBudget,
+        fmt::format("the memory for context is full: {} pages of {} bytes are in use and the "
+                    "budget is {} bytes; raise the memory budget or use a shorter context",
+                    pages_.size(), page_bytes_, budget_bytes_));
   }
   pages_.emplace_back(page_bytes_);
   return static_cast<PageId>(pages_.size()) - 1;

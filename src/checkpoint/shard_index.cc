@@ -58,7 +58,7 @@ Status check_files_exist(const fs::path& folder, const ShardIndex& index) {
   }
   if (missing.empty()) return {};
   std::string message =
-      fmt::format("{} names {} files, {} of them are missing: {}", index.source.string(),
+      fmt::format("{} names {} files, {} of them missing: {}", index.source.string(),
                   index.shards.size(), missing.size(), internal::join_names(missing));
   const std::vector<std::string> strays = stray_files(folder, index);
   if (!strays.empty()) {

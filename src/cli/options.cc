@@ -293,15 +293,16 @@ void add_trace(CLI::App& app, TraceOptions& options) {
 }
 
 void add_tokens(CLI::App& app, TokensOptions& options) {
-  CLI::App& command =
-      add_command(app, "tokens", "text on standard input to token ids and pieces, and back",
-                  "echo \"Hello there\" | locket tokens");
+  CLI::App& command = add_command(
+      app, "tokens", "text (JSON lines on standard input) to token ids and pieces, and back",
+      "echo '{\"text\": \"Hello there\"}' | locket tokens");
   add_model(command, options.model);
   auto* tokenizer =
       command.add_option("--tokenizer", options.tokenizer, "a tokenizer.json instead of a MODEL")
           ->option_text("FILE");
   tokenizer->excludes(command.get_option("MODEL"));
-  command.add_flag("--json", options.json, "print a JSON list of ids");
+  command.add_flag("--json", options.json,
+                   "print {\"ids\", \"pieces\"} as JSON, one object a line");
   command.add_flag("--decode", options.decode, "read a JSON list of ids, print their text");
 }
 

@@ -6,6 +6,8 @@
 
 #include "kernels/double_dot.h"
 #include "kernels/elementary.h"
+#include "kernels/rms_norm.h"
+#include "kernels/sum_order.h"
 
 namespace locket::model {
 namespace {
@@ -40,6 +42,25 @@ void divide_columns(std::span<float> matrix, std::size_t size, float eps) {
     for (std::size_t row = 0; row < size; ++row) sum += matrix[row * size + column];
     for (std::size_t row = 0; row < size; ++row) matrix[row * size + column] /= sum + eps;
   }
+}
+
+// Sums over all streams: in double and rounded once in mode `reference`, whose values a float32 sum
+// would push over rounding boundaries; as every other sum in the modes that are float32 everywhere.
+float mix_dot(const ForwardContext& context, std::span<const float> row,
+              std::span<const float> flat) {
+  if (context.numerics.mode == NumericsMode::kReference) {
+    return static_cast<float>(kernels::dot_in_double(row, flat));
+  }
+  return kernels::ordered_dot(
+      row.size(), [&](std::size_t k) { return row[k]; }, [&](std::size_t k) { return flat[k]; });
+}
+
+float streams_rms(const ForwardContext& context, std::span<const float> flat, float eps) {
+  if (context.numerics.mode != NumericsMode::kReference) {
+    return kernels::reciprocal_rms(flat, eps);
+  }
+  const double mean = kernels::dot_in_double(flat, flat) / static_cast<double>(flat.size());
+  return 1.0f / std::sqrt(static_cast<float>(mean) + eps);
 }
 
 // New stream `k` of one position, not rounded: post_k * y + sum over j of comb[j][k] * old_j.
@@ -93,12 +114,10 @@ HyperConnections hyper_connections(ForwardContext& context, const HyperConnectio
     std::vector<float> mixes(mix_count);
     for (std::size_t token = begin; token < end; ++token) {
       const auto flat = streams.row(token);
-      const auto mean =
-          static_cast<float>(kernels::dot_in_double(flat, flat) / static_cast<double>(width));
-      const float factor = 1.0f / std::sqrt(mean + config.norm_eps);
+      const float factor = streams_rms(context, flat, config.norm_eps);
       for (std::size_t mix = 0; mix < mix_count; ++mix) {
         const auto row = std::span(weights.fn).subspan(mix * width, width);
-        mixes[mix] = static_cast<float>(kernels::dot_in_double(row, flat)) * factor;
+        mixes[mix] = mix_dot(context, row, flat) * factor;
       }
       split_coefficients(
           config, weights, mixes,

@@ -102,23 +102,23 @@ std::uint32_t BytePairEncoder::rank_of(TokenId left, TokenId right) const {
 
 // Notes the rank of the pair that begins at `place` and queues it, if there is one.
 void BytePairEncoder::offer(std::uint32_t place, Scratch& scratch) const {
-  Scratch::Symbol& symbol = scratch.symbols[place];
+  Scratch::Symbol& symbol = scratch.symbols_[place];
   symbol.rank = kNoRank;
   if (symbol.next == kNoPlace) return;
-  symbol.rank = rank_of(symbol.id, scratch.symbols[symbol.next].id);
+  symbol.rank = rank_of(symbol.id, scratch.symbols_[symbol.next].id);
   if (symbol.rank == kNoRank) return;
-  scratch.queue.push_back((static_cast<std::uint64_t>(symbol.rank) << 32) | place);
-  std::push_heap(scratch.queue.begin(), scratch.queue.end(), std::greater<>());
+  scratch.queue_.push_back((static_cast<std::uint64_t>(symbol.rank) << 32) | place);
+  std::push_heap(scratch.queue_.begin(), scratch.queue_.end(), std::greater<>());
 }
 
 // Joins the symbol at `place` with the next one, which leaves the list.
 void BytePairEncoder::merge_at(std::uint32_t place, Scratch& scratch) const {
-  Scratch::Symbol& symbol = scratch.symbols[place];
-  Scratch::Symbol& right = scratch.symbols[symbol.next];
+  Scratch::Symbol& symbol = scratch.symbols_[place];
+  Scratch::Symbol& right = scratch.symbols_[symbol.next];
   symbol.id = find(symbol.id, right.id)->merged;
   symbol.next = right.next;
   right.rank = kNoRank;
-  if (symbol.next != kNoPlace) scratch.symbols[symbol.next].previous = place;
+  if (symbol.next != kNoPlace) scratch.symbols_[symbol.next].previous = place;
   offer(place, scratch);
   if (symbol.previous != kNoPlace) offer(symbol.previous, scratch);
 }
@@ -128,28 +128,28 @@ void BytePairEncoder::encode(std::string_view piece, Scratch& scratch,
   if (piece.empty()) return;
   LOCKET_CHECK(piece.size() < kNoPlace);
   const auto count = static_cast<std::uint32_t>(piece.size());
-  scratch.symbols.resize(count);
-  scratch.queue.clear();
+  scratch.symbols_.resize(count);
+  scratch.queue_.clear();
   for (std::uint32_t place = 0; place < count; ++place) {
-    scratch.symbols[place] = {.id = id_of_byte_[static_cast<std::uint8_t>(piece[place])],
-                              .rank = kNoRank,
-                              .previous = place == 0 ? kNoPlace : place - 1,
-                              .next = place + 1 == count ? kNoPlace : place + 1};
+    scratch.symbols_[place] = {.id = id_of_byte_[static_cast<std::uint8_t>(piece[place])],
+                               .rank = kNoRank,
+                               .previous = place == 0 ? kNoPlace : place - 1,
+                               .next = place + 1 == count ? kNoPlace : place + 1};
   }
   for (std::uint32_t place = 0; place < count; ++place) {
-    LOCKET_DCHECK(scratch.symbols[place].id != kNoId);
+    LOCKET_DCHECK(scratch.symbols_[place].id != kNoId);
     offer(place, scratch);
   }
-  while (!scratch.queue.empty()) {
-    std::pop_heap(scratch.queue.begin(), scratch.queue.end(), std::greater<>());
-    const std::uint64_t candidate = scratch.queue.back();
-    scratch.queue.pop_back();
+  while (!scratch.queue_.empty()) {
+    std::pop_heap(scratch.queue_.begin(), scratch.queue_.end(), std::greater<>());
+    const std::uint64_t candidate = scratch.queue_.back();
+    scratch.queue_.pop_back();
     const auto place = static_cast<std::uint32_t>(candidate);
     // A symbol whose pair has changed since carries another rank.
-    if (scratch.symbols[place].rank == candidate >> 32) merge_at(place, scratch);
+    if (scratch.symbols_[place].rank == candidate >> 32) merge_at(place, scratch);
   }
-  for (std::uint32_t place = 0; place != kNoPlace; place = scratch.symbols[place].next) {
-    ids.push_back(scratch.symbols[place].id);
+  for (std::uint32_t place = 0; place != kNoPlace; place = scratch.symbols_[place].next) {
+    ids.push_back(scratch.symbols_[place].id);
   }
 }
 

@@ -29,8 +29,8 @@ class BytePairEncoder {
       std::uint32_t previous;
       std::uint32_t next;
     };
-    std::vector<Symbol> symbols;
-    std::vector<std::uint64_t> queue;  // heap of (rank << 32 | place), lowest first
+    std::vector<Symbol> symbols_;
+    std::vector<std::uint64_t> queue_;  // heap of (rank << 32 | place), lowest first
   };
 
   // kBadCheckpoint if a byte that UTF-8 uses has no entry, or a merge names a piece that has none.

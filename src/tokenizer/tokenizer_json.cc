@@ -200,10 +200,12 @@ Result<SplitPattern> read_split(const Json& step, const std::string& where) {
   return SplitPattern{is_regex ? PatternKind::kRegex : PatternKind::kLiteral, std::move(text)};
 }
 
-// Digits cuts off every number character, or every run of them.
+// Digits cuts off every number character, or every run of them. The reference library knows its
+// number characters here by Unicode 17.0, elsewhere by 16.0; 17.0 added two ranges.
 Result<SplitPattern> read_digits(const Json& step, const std::string& where) {
+  constexpr std::string_view kNumber = "[\\p{N}\U00011DE0-\U00011DE9\U00016FF4-\U00016FF6]";
   LOCKET_TRY(const bool individual, bool_member(step, "individual_digits", where));
-  return SplitPattern{PatternKind::kRegex, individual ? "\\p{N}" : "\\p{N}+"};
+  return SplitPattern{PatternKind::kRegex, fmt::format("{}{}", kNumber, individual ? "" : "+")};
 }
 
 // Byte level cuts nothing here; it must come last, since what follows would see the byte alphabet.

@@ -96,7 +96,7 @@ TEST(ShardIndexTest, AMissingFileIsNamed) {
   const auto index = read_shard_index(folder.path());
   expect_failure(
       index, ErrorCode::kNotFound,
-      {(folder / kIndexName).string(), "names 2 files, 1 of them are missing: b.safetensors"});
+      {(folder / kIndexName).string(), "names 2 files, 1 of them missing: b.safetensors"});
   EXPECT_THAT(index.error().message, ::testing::Not(::testing::HasSubstr("does not name")));
 }
 
@@ -113,7 +113,7 @@ TEST(ShardIndexTest, AStaleIndexIsRefusedWithBothSets) {
   folder.write(kIndexName, index_text(names_by_file));
   expect_failure(
       read_shard_index(folder.path()), ErrorCode::kNotFound,
-      {"names 30 files, 30 of them are missing: old-01.safetensors, old-02.safetensors",
+      {"names 30 files, 30 of them missing: old-01.safetensors, old-02.safetensors",
        "and 25 more", "holds 15 files that it does not name: new-01.safetensors", "and 10 more"});
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "tests/support/tokenizer_files.h"
+#include "tokenizer/pretokenizer.h"
 
 namespace locket::tokenizer {
 namespace {
@@ -280,7 +281,14 @@ TEST(TokenizerJsonTest, ReadsThePreTokenizersOfTheEarlierGenerations) {
   ASSERT_EQ(parsed.splits.size(), 3U);
   EXPECT_EQ(parsed.splits[0].pattern, "[\r\n]");
   EXPECT_EQ(parsed.splits[1].kind, PatternKind::kLiteral);
-  EXPECT_EQ(parsed.splits[2].pattern, "\\p{N}");
+  const Pretokenizer pretokenizer = Pretokenizer::build(parsed.splits).value();
+  const std::vector<std::string_view> expected = {"a",          "1", "2",  "²", "\U00011DE9",
+                                                  "\U00011DE9", "b", "\n", "c", "--"};
+  EXPECT_EQ(pretokenizer.split("a12²\U00011DE9\U00011DE9b\nc--"), expected);
+  file["pre_tokenizer"]["pretokenizers"][2]["individual_digits"] = false;
+  const TokenizerFile runs = parse_tokenizer_file(file.dump()).value();
+  const std::vector<std::string_view> with_runs = {"a", "12²", "b"};
+  EXPECT_EQ(Pretokenizer::build(runs.splits).value().split("a12²b"), with_runs);
   file["pre_tokenizer"] = file["pre_tokenizer"]["pretokenizers"][3];
   EXPECT_TRUE(parse_tokenizer_file(file.dump()).value().splits.empty());
 }

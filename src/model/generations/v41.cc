@@ -48,6 +48,7 @@ Result<V41Model> V41Model::load(checkpoint::Checkpoint& checkpoint,
   LOCKET_TRY(LoadedV41Weights loaded, load_v41_weights(model.config_, reader));
   model.weights_ = std::move(loaded.weights);
   model.skipped_tensors_ = std::move(loaded.skipped);
+  reader.finish();
   return model;
 }
 

@@ -42,8 +42,13 @@ class WeightReader {
   [[nodiscard]] Result<tensor::AlignedBuffer> bf16_bytes(const std::string& name,
                                                          const tensor::Shape& shape);
 
-  checkpoint::Checkpoint& checkpoint() { return *checkpoint_; }
+  // Everything wanted has been read: what is left of the progress was skipped on purpose.
+  void finish() const {
+    if (progress_) progress_(total_bytes_, total_bytes_);
+  }
+
   std::uint64_t done_bytes() const { return done_bytes_; }
+  checkpoint::Checkpoint& checkpoint() { return *checkpoint_; }
 
  private:
   [[nodiscard]] Result<tensor::AlignedBuffer> read(const checkpoint::StoredTensor& tensor);
