@@ -303,7 +303,8 @@ void add_tokens(CLI::App& app, TokensOptions& options) {
   tokenizer->excludes(command.get_option("MODEL"));
   command.add_flag("--json", options.json,
                    "print {\"ids\", \"pieces\"} as JSON, one object a line");
-  command.add_flag("--decode", options.decode, "read a JSON list of ids, print their text");
+  command.add_flag("--decode", options.decode,
+                   "read {\"ids\": [...]} lines, print their text and bytes");
 }
 
 void add_tokenizer(CLI::App& command, std::filesystem::path& tokenizer) {
