@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "cli/byte_size.h"
 #include "cli/effort.h"
 
 namespace locket::cli {
@@ -52,23 +53,6 @@ CLI::Validator in_range(Number low, Number high) {
 
 CLI::Validator one_of(std::vector<std::string> names) {
   return CLI::IsMember(std::move(names)).description("");
-}
-
-// Bytes, or a whole number with a binary unit: 512M, 4G.
-std::string read_size(std::string& text) {
-  constexpr std::string_view kUnits = "KMGT";
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit =
-      std::string_view(text).substr(static_cast<std::size_t>(end - text.data()));
-  const bool is_unit = unit.empty() || (unit.size() == 1 && kUnits.find(unit) != unit.npos);
-  const std::size_t shift = unit.empty() || !is_unit ? 0 : 10 * (kUnits.find(unit) + 1);
-  const auto most = std::numeric_limits<std::uint64_t>::max() >> shift;
-  if (error != std::errc{} || !is_unit || value > most) {
-    return fmt::format("\"{}\" is no size: write bytes, or a whole number with K, M, G or T", text);
-  }
-  text = std::to_string(value << shift);
-  return "";
 }
 
 void add_model(CLI::App& command, std::filesystem::path& model) {
