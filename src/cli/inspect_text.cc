@@ -1,6 +1,7 @@
 #include "cli/inspect_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -208,7 +209,7 @@ std::string work_section(const ModelFacts& facts) {
   const auto generated = static_cast<double>(facts.sum.generated_work);
   TextTable table({Align::kLeft, Align::kRight, Align::kRight});
   const auto add = [&](std::string name, double work) {
-    table.add_row({std::move(name), grouped(static_cast<std::uint64_t>(work + 0.5)),
+    table.add_row({std::move(name), grouped(static_cast<std::uint64_t>(std::llround(work))),
                    fmt::format("{:.4f}", work / generated)});
   };
   table.add_row({"", "multiply-adds", "ratio"});

@@ -1,6 +1,7 @@
 // A linear layer with weights as the checkpoint stores them, and how its input is prepared: in mode
-// `reference`, activations into FP8 and FP4 weights are quantized to E4M3 with one power-of-two
-// scale per 32 (official kernel.py, act_quant); BF16 and F32 weights take them as they are.
+// `reference`, activations are quantized to E4M3 with one power-of-two scale per 32 where the
+// official code has FP8 or FP4 weights (kernel.py, act_quant); the place decides, not how a file
+// stores them.
 #pragma once
 
 #include "kernels/weight_matrix.h"

@@ -74,22 +74,27 @@ void expect_near(std::span<const float> actual, const std::vector<double>& expec
   for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 4e-6);
 }
 
+void expect_formulas(NumericsMode mode, const HyperConnectionsConfig& config) {
+  TestContext test(mode, 2);
+  const HyperConnectionsWeights weights = random_site(config.streams, 24);
+  const tensor::FloatMatrix rows = random_matrix(4, 5, config.streams * 24);
+  const HyperConnections site = hyper_connections(test.context, config, weights, rows);
+  for (std::size_t token = 0; token < 5; ++token) {
+    const Coefficients expected = plain_coefficients(config, weights, rows.row(token));
+    expect_near(site.pre.row(token), expected.pre);
+    expect_near(site.post.row(token), expected.post);
+    expect_near(site.comb.row(token), expected.comb);
+  }
+}
+
 TEST(HyperConnectionsTest, CoefficientsFollowTheFormulas) {
-  for (const std::size_t streams : {2, 3, 4}) {
-    for (const std::size_t iterations : {1, 2, 7, 20}) {
-      const HyperConnectionsConfig config = {.streams = streams,
-                                             .sinkhorn_iterations = iterations,
-                                             .hc_eps = 1e-4f,
-                                             .norm_eps = 1e-5f};
-      TestContext test(NumericsMode::kReference, 2);
-      const HyperConnectionsWeights weights = random_site(streams, 24);
-      const tensor::FloatMatrix rows = random_matrix(4, 5, streams * 24);
-      const HyperConnections site = hyper_connections(test.context, config, weights, rows);
-      for (std::size_t token = 0; token < 5; ++token) {
-        const Coefficients expected = plain_coefficients(config, weights, rows.row(token));
-        expect_near(site.pre.row(token), expected.pre);
-        expect_near(site.post.row(token), expected.post);
-        expect_near(site.comb.row(token), expected.comb);
+  for (const NumericsMode mode : {NumericsMode::kReference, NumericsMode::kWide}) {
+    for (const std::size_t streams : {2, 3, 4}) {
+      for (const std::size_t iterations : {1, 2, 7, 20}) {
+        expect_formulas(mode, {.streams = streams,
+                               .sinkhorn_iterations = iterations,
+                               .hc_eps = 1e-4f,
+                               .norm_eps = 1e-5f});
       }
     }
   }

@@ -205,12 +205,12 @@ TEST(V41LoadTest, TheTokenMapMustFitTheConfig) {
   EXPECT_THAT(model.error().message, HasSubstr("engram_compressed_vocab_size is 365"));
 }
 
-TEST(V41LoadTest, ReportsProgressUpToTheBytesOfTheText) {
+TEST(V41LoadTest, ReportsProgressUpToTheWholeCheckpoint) {
   std::uint64_t last = 0;
   std::uint64_t whole = 0;
   const auto loaded =
       load("odd", odd_tensors(), NumericsMode::kWide, [&](std::uint64_t done, std::uint64_t total) {
-        EXPECT_GT(done, last);
+        EXPECT_GE(done, last);
         EXPECT_LE(done, total);
         last = done;
         whole = total;
@@ -219,7 +219,7 @@ TEST(V41LoadTest, ReportsProgressUpToTheBytesOfTheText) {
   std::uint64_t bytes = 0;
   for (const auto& [name, tensor] : odd_tensors()) bytes += tensor.bytes.size();
   EXPECT_EQ(whole, bytes);
-  EXPECT_GT(last, bytes / 2);
+  EXPECT_EQ(last, bytes) << "what is left unread counts at the end";
 }
 
 // Every quantized weight as the float32 values that it stands for, Engram tables as BF16.
