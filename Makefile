@@ -9,6 +9,9 @@ CPP_FILES = $(shell find $(wildcard src tests bench) -name '*.h' -o -name '*.cc'
 # The test programs that use threads: found by what they include, named as CMake names them.
 THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' 'worker_pool\.h|"engine/|"service/|std::j?thread' \
                    tests | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' | sort)
+# Comparisons of many figures: with sanitizers they run the code of the other tests once more, for
+# minutes.
+FIGURE_TESTS = golden_hf_logits_test|golden_official_logits_test|service_recall_test
 empty :=
 space := $(empty) $(empty)
 
@@ -60,12 +63,12 @@ sanitize: sanitize-debug sanitize-tsan ## all tests with ASan and UBSan, threade
 sanitize-debug: packages
 	cmake --preset debug
 	cmake --build --preset debug --parallel $(JOBS)
-	ctest --preset debug -j $(JOBS) --no-tests=error
+	ctest --preset debug -j $(JOBS) --no-tests=error -E '^($(FIGURE_TESTS))$$'
 
 sanitize-tsan: packages
 	cmake --preset tsan
 	cmake --build --preset tsan --parallel $(JOBS) --target $(THREADED_TESTS)
-	ctest --preset tsan -j $(JOBS) --no-tests=error \
+	ctest --preset tsan -j $(JOBS) --no-tests=error -E '^($(FIGURE_TESTS))$$' \
 	  -R '^($(subst $(space),|,$(strip $(THREADED_TESTS))))$$'
 
 bench-smoke: ## run each benchmark for a moment: does it still work?
