@@ -1,8 +1,6 @@
 # The one list of rooms: level, what each may include, how it is built and how its tests are found.
 # tools/check_rooms.py reads the locket_room() calls of this file and checks every include against them.
 
-set_property(GLOBAL PROPERTY LOCKET_ROOMS "")
-
 # locket_room(NAME LEVEL n [MAY_INCLUDE room...] [LIBRARIES target...])
 #   builds src/NAME/**.cc as the library locket_NAME; links the rooms it may include and LIBRARIES (private).
 function(locket_room name)
@@ -10,18 +8,14 @@ function(locket_room name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(NOT sources)
-    message(WARNING "room ${name} has no source files")
-    return()
+    message(FATAL_ERROR "room ${name} has no source files")
   endif()
   add_library(locket_${name} STATIC ${sources})
   target_include_directories(locket_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   foreach(other ${ROOM_MAY_INCLUDE})
-    if(TARGET locket_${other})
     target_link_libraries(locket_${name} PUBLIC locket_${other})
-    endif()
   endforeach()
   target_link_libraries(locket_${name} PRIVATE ${ROOM_LIBRARIES} PUBLIC tl::expected)
-  set_property(GLOBAL APPEND PROPERTY LOCKET_ROOMS ${name})
 endfunction()
 
 # The table. "MAY_INCLUDE" is complete: everything not listed is forbidden.
