@@ -84,60 +84,6 @@ tensor::FloatMatrix OracleModel::session_logits(std::span<const std::int32_t> pr
   return logits;
 }
 
-model::Csa2Config attention_config(const model::V41Config& config, std::int64_t layer) {
-  const model::LayerRole& role = config.layers[to_size(layer)];
-  model::Csa2Config attention = {.layer = layer,
-                                 .heads = to_size(config.head_count),
-                                 .head_dim = to_size(config.head_dim),
-                                 .rope_dim = to_size(config.rope_dim),
-                                 .output_groups = to_size(config.o_groups),
-                                 .window = config.sliding_window,
-                                 .ratio = role.ratio,
-                                 .norm_eps = config.rms_norm_eps,
-                                 .selects_rows = role.selects_rows};
-  attention.indexer = {.heads = to_size(config.index_head_count),
-                       .dim = to_size(config.index_head_dim),
-                       .rope_dim = to_size(config.rope_dim),
-                       .topk = to_size(config.index_topk),
-                       .ratio = std::max<std::int64_t>(role.ratio, 1),
-                       .pool_blocks = to_size(config.pool_blocks),
-                       .pool_block_size = to_size(config.pool_block_size)};
-  if (role.builds_pool) attention.indexer.pool = model::IndexerConfig::Pool::kBuild;
-  if (role.uses_pool) attention.indexer.pool = model::IndexerConfig::Pool::kUse;
-  return attention;
-}
-
-model::CompressorConfig compressor_config(const model::V41Config& config, std::int64_t layer) {
-  return {.ratio = to_size(config.layers[to_size(layer)].ratio),
-          .head_dim = to_size(config.head_dim),
-          .index_dim = to_size(config.index_head_dim),
-          .rope_dim = to_size(config.rope_dim),
-          .norm_eps = config.rms_norm_eps};
-}
-
-model::HyperConnectionsConfig site_config(const model::V41Config& config) {
-  return {.streams = to_size(config.stream_count),
-          .sinkhorn_iterations = to_size(config.sinkhorn_iterations),
-          .hc_eps = config.hc_eps,
-          .norm_eps = config.rms_norm_eps};
-}
-
-model::MoeConfig moe_config(const model::V41Config& config, std::int64_t layer) {
-  return {.layer = layer,
-          .router = {.experts_per_token = to_size(config.experts_per_token),
-                     .scaling_factor = config.routed_scaling_factor},
-          .swiglu_limit = config.swiglu_limit};
-}
-
-std::vector<float> compressed_frequencies(const model::V41Config& config) {
-  return model::rotary_frequencies({.dim = config.rope_dim,
-                                    .base = config.compress_rope_theta,
-                                    .factor = config.yarn.factor,
-                                    .beta_fast = config.yarn.beta_fast,
-                                    .beta_slow = config.yarn.beta_slow,
-                                    .original_context = config.yarn.original_context});
-}
-
 void Capture::on_floats(const Place& place, std::span<const float> values) {
   std::vector<float>& target = floats_[std::string(place.name)];
   target.insert(target.end(), values.begin(), values.end());

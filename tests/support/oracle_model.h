@@ -17,6 +17,7 @@
 #include "checkpoint/checkpoint.h"
 #include "model/engram_hash.h"
 #include "model/generations/v41.h"
+#include "model/generations/v41_mechanisms.h"
 #include "model/generations/v41_weights.h"
 #include "tensor/float_matrix.h"
 
@@ -59,13 +60,6 @@ class OracleModel {
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<cache::PagePool> pool_;
 };
-
-// Configurations of mechanisms, as the config of the checkpoint says.
-model::Csa2Config attention_config(const model::V41Config& config, std::int64_t layer);
-model::CompressorConfig compressor_config(const model::V41Config& config, std::int64_t layer);
-model::HyperConnectionsConfig site_config(const model::V41Config& config);
-model::MoeConfig moe_config(const model::V41Config& config, std::int64_t layer);
-std::vector<float> compressed_frequencies(const model::V41Config& config);
 
 // What mechanisms report, by name ("attention", "experts", ...); several calls are joined. Layers
 // are not told apart.

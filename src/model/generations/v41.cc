@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "kernels/rms_norm.h"
+#include "model/generations/v41_mechanisms.h"
 
 namespace locket::model {
 namespace {
@@ -27,12 +28,7 @@ V41Model::V41Model(V41Config config, const Numerics& numerics)
       numerics_(numerics),
       memory_(make_v41_memory(config_, numerics.mode)) {
   plain_frequencies_ = rotary_frequencies({.dim = config_.rope_dim, .base = config_.rope_theta});
-  compressed_frequencies_ = rotary_frequencies({.dim = config_.rope_dim,
-                                                .base = config_.compress_rope_theta,
-                                                .factor = config_.yarn.factor,
-                                                .beta_fast = config_.yarn.beta_fast,
-                                                .beta_slow = config_.yarn.beta_slow,
-                                                .original_context = config_.yarn.original_context});
+  compressed_frequencies_ = compressed_frequencies(config_);
 }
 
 Result<V41Model> V41Model::load(checkpoint::Checkpoint& checkpoint,
@@ -50,44 +46,6 @@ Result<V41Model> V41Model::load(checkpoint::Checkpoint& checkpoint,
   model.skipped_tensors_ = std::move(loaded.skipped);
   reader.finish();
   return model;
-}
-
-Csa2Config V41Model::attention_config(std::int64_t layer) const {
-  const LayerRole& layer_role = role(layer);
-  Csa2Config config = {.layer = layer,
-                       .heads = to_size(config_.head_count),
-                       .head_dim = to_size(config_.head_dim),
-                       .rope_dim = to_size(config_.rope_dim),
-                       .output_groups = to_size(config_.o_groups),
-                       .window = config_.sliding_window,
-                       .ratio = layer_role.ratio,
-                       .norm_eps = config_.rms_norm_eps,
-                       .selects_rows = layer_role.selects_rows};
-  config.indexer = {.heads = to_size(config_.index_head_count),
-                    .dim = to_size(config_.index_head_dim),
-                    .rope_dim = to_size(config_.rope_dim),
-                    .topk = to_size(config_.index_topk),
-                    .ratio = std::max<std::int64_t>(layer_role.ratio, 1),
-                    .pool_blocks = to_size(config_.pool_blocks),
-                    .pool_block_size = to_size(config_.pool_block_size)};
-  if (layer_role.builds_pool) config.indexer.pool = IndexerConfig::Pool::kBuild;
-  if (layer_role.uses_pool) config.indexer.pool = IndexerConfig::Pool::kUse;
-  return config;
-}
-
-CompressorConfig V41Model::compressor_config(std::int64_t layer) const {
-  return {.ratio = to_size(role(layer).ratio),
-          .head_dim = to_size(config_.head_dim),
-          .index_dim = to_size(config_.index_head_dim),
-          .rope_dim = to_size(config_.rope_dim),
-          .norm_eps = config_.rms_norm_eps};
-}
-
-HyperConnectionsConfig V41Model::site_config() const {
-  return {.streams = to_size(config_.stream_count),
-          .sinkhorn_iterations = to_size(config_.sinkhorn_iterations),
-          .hc_eps = config_.hc_eps,
-          .norm_eps = config_.rms_norm_eps};
 }
 
 Step V41Model::make_step(const cache::KvView& memory, std::int64_t first_position,
@@ -152,7 +110,7 @@ tensor::FloatMatrix V41Model::site_input(const ForwardContext& context,
 void V41Model::write_memory(ForwardContext& context, std::int64_t layer,
                             const tensor::FloatMatrix& u, V41SequenceState& state,
                             const Step& step) const {
-  const CompressorConfig config = compressor_config(layer);
+  const CompressorConfig config = compressor_config(config_, layer);
   const CompressorWeights& weights = *weights_.layers[to_size(layer)].compressor;
   const tensor::FloatMatrix latents =
       compress(context, config, weights, u, state.pending[to_size(layer)]);
@@ -168,10 +126,11 @@ void V41Model::attention_site(ForwardContext& context, std::int64_t layer,
                               const tensor::FloatMatrix& u, Step& step, ResidualRows& rows) const {
   const V41LayerWeights& weights = weights_.layers[to_size(layer)];
   HyperConnections site =
-      hyper_connections(context, site_config(), weights.attention_site, rows.streams);
+      hyper_connections(context, site_config(config_), weights.attention_site, rows.streams);
   observe(context, "attention_input", layer, rows.first_position, u);
-  const tensor::FloatMatrix y = csa2_attention(context, attention_config(layer), weights.attention,
-                                               u, memory_.layers[to_size(layer)], step);
+  const tensor::FloatMatrix y =
+      csa2_attention(context, attention_config(config_, layer), weights.attention, u,
+                     memory_.layers[to_size(layer)], step);
   observe(context, "attention", layer, rows.first_position, y);
   expand_streams(context, site, y, rows.streams);
   rows.pre = std::move(site.pre);
@@ -179,14 +138,12 @@ void V41Model::attention_site(ForwardContext& context, std::int64_t layer,
 
 void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, ResidualRows& rows) const {
   const V41LayerWeights& weights = weights_.layers[to_size(layer)];
-  HyperConnections site = hyper_connections(context, site_config(), weights.ffn_site, rows.streams);
+  HyperConnections site =
+      hyper_connections(context, site_config(config_), weights.ffn_site, rows.streams);
   const tensor::FloatMatrix u = site_input(context, weights.ffn_norm, rows);
   observe(context, "moe_input", layer, rows.first_position, u);
-  const MoeConfig config = {.layer = layer,
-                            .router = {.experts_per_token = to_size(config_.experts_per_token),
-                                       .scaling_factor = config_.routed_scaling_factor},
-                            .swiglu_limit = config_.swiglu_limit};
-  const tensor::FloatMatrix y = moe_forward(context, config, weights.moe, u, rows.first_position);
+  const tensor::FloatMatrix y =
+      moe_forward(context, moe_config(config_, layer), weights.moe, u, rows.first_position);
   observe(context, "moe", layer, rows.first_position, y);
   expand_streams(context, site, y, rows.streams);
   rows.pre = std::move(site.pre);

@@ -105,9 +105,6 @@ class V41Model {
   const LayerRole& role(std::int64_t layer) const {
     return config_.layers[static_cast<std::size_t>(layer)];
   }
-  Csa2Config attention_config(std::int64_t layer) const;
-  CompressorConfig compressor_config(std::int64_t layer) const;
-  HyperConnectionsConfig site_config() const;
 
   [[nodiscard]] Status add_engram(ForwardContext& context, std::int64_t layer,
                                   std::span<const std::int32_t> tokens, ResidualRows& rows) const;
