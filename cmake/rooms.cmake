@@ -27,7 +27,7 @@ locket_room(checkpoint LEVEL 3 MAY_INCLUDE base numerics tensor
 locket_room(tokenizer LEVEL 3 MAY_INCLUDE base
             LIBRARIES fmt::fmt nlohmann_json::nlohmann_json PkgConfig::PCRE2 ICU::uc ICU::i18n)
 locket_room(kernels LEVEL 3 MAY_INCLUDE base numerics tensor LIBRARIES hwy::hwy)
-locket_room(cache LEVEL 3 MAY_INCLUDE base tensor LIBRARIES fmt::fmt)
+locket_room(cache LEVEL 3 MAY_INCLUDE base tensor LIBRARIES fmt::fmt RocksDB::rocksdb-shared)
 locket_room(model LEVEL 4 MAY_INCLUDE base numerics tensor kernels checkpoint cache
             LIBRARIES fmt::fmt)
 locket_room(engine LEVEL 5 MAY_INCLUDE base numerics tensor model cache checkpoint

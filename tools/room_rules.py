@@ -20,8 +20,9 @@ HEADERS = [
     ("pcre2.h", ["tokenizer/pretokenizer.cc"],
      "PCRE2 is included in tokenizer/pretokenizer.cc only"),
     ("hwy/*", ["kernels/cpu/*.cc"], "Highway is included in .cc files of kernels/cpu only"),
-    ("CLI/*", ["cli/options.cc"], "CLI11 is included in cli/options.cc only"),
-    ("rocksdb/*", ["cache/disk_store.cc"], "RocksDB is included in cache/disk_store.cc only"),
+    ("CLI/*", ["cli/*options.cc"], "CLI11 is included in cli/*options.cc only"),
+    ("rocksdb/*", ["cache/internal/record_store.cc", "cache/internal/record_file_system.*"],
+     "RocksDB is included in cache/internal/record_store.cc and record_file_system only"),
     ("boost/*", ["server/*.cc", "server/internal/*"],
      "Boost is included in .cc files and internal/ of server only"),
     ("prometheus/*", ["server/metrics.cc"], "prometheus is included in server/metrics.cc only"),
@@ -44,6 +45,7 @@ HEADERS = [
     ("sched.h", ["base/*"], "only base creates threads"),
     ("signal.h", ["base/*"], "only base speaks to the operating system"),
     ("malloc.h", ["base/*"], "only base speaks to the operating system"),
+    ("spawn.h", ["base/*"], "only base starts processes"),
 ]
 
 # Rooms of which only some headers may be included: (including room, included room) -> headers.
@@ -56,6 +58,8 @@ WORDS = [
     (r"\bco_(?:await|return|yield)\b", ["server/*"], "coroutines stay in server"),
     (r"\bstd::(?:jthread|thread|async)\b|\bpthread_create\b", ["base/*"],
      "only base creates threads"),
+    (r"(?<![\w>])(?:::\s*)?(?:v?fork|exec(?:v|l)p?e?|posix_spawnp?)\s*\(|\bstd::system\b", ["base/*"],
+     "only base starts processes"),
     (r"\b(?:fopen|freopen|creat)\s*\(|(?<![\w>])::\s*open(?:at|64)?\s*\("
      r"|\bstd::(?:basic_)?(?:[io]?fstream|filebuf)\b", ["base/*"], "only base opens files"),
     (r"\b(?:steady|system|high_resolution|utc)_clock\b|\bclock_gettime\b|\bgettimeofday\b"

@@ -1,6 +1,8 @@
 #include "base/hash.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
 #include <xxhash.h>
 
 #include "base/check.h"
@@ -40,6 +42,21 @@ Sha256Digest sha256(std::span<const std::byte> bytes) {
   Sha256 hash;
   hash.update(bytes);
   return hash.finish();
+}
+
+Sha256Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> bytes) {
+  Sha256Digest digest;
+  unsigned length = 0;
+  const auto* done = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                          reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                          reinterpret_cast<unsigned char*>(digest.data()), &length);
+  LOCKET_CHECK(done != nullptr && length == digest.size());
+  return digest;
+}
+
+void random_bytes(std::span<std::byte> target) {
+  LOCKET_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(target.data()),
+                          static_cast<int>(target.size())) == 1);
 }
 
 Checksum128 xxh3_128(std::span<const std::byte> bytes) {

@@ -31,6 +31,12 @@ class Sha256 {
 
 Sha256Digest sha256(std::span<const std::byte> bytes);
 
+// Keyed digest (RFC 2104).
+Sha256Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> bytes);
+
+// Fills `target` with random bytes that nobody can guess.
+void random_bytes(std::span<std::byte> target);
+
 struct Checksum128 {
   std::uint64_t low = 0;
   std::uint64_t high = 0;

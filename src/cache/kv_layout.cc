@@ -6,7 +6,7 @@
 
 namespace locket::cache {
 
-std::size_t KvLayout::page_bytes() const { return stream_offset(streams.size()); }
+std::size_t KvLayout::page_bytes() const { return part_offset(PagePart::kCount); }
 
 std::size_t KvLayout::ring_bytes() const { return ring_offset(rings.size()); }
 
@@ -14,10 +14,24 @@ double KvLayout::bytes_per_token() const {
   return static_cast<double>(page_bytes()) / static_cast<double>(kTokensPerPage);
 }
 
-std::size_t KvLayout::stream_offset(std::size_t stream) const {
-  LOCKET_CHECK(stream <= streams.size());
+std::size_t KvLayout::part_offset(PagePart part) const {
   std::size_t offset = 0;
-  for (std::size_t i = 0; i < stream; ++i) offset += streams[i].page_bytes();
+  for (const RowStream& stream : streams) offset += stream.part < part ? stream.page_bytes() : 0;
+  return offset;
+}
+
+std::size_t KvLayout::part_bytes(PagePart part) const {
+  std::size_t bytes = 0;
+  for (const RowStream& stream : streams) bytes += stream.part == part ? stream.page_bytes() : 0;
+  return bytes;
+}
+
+std::size_t KvLayout::stream_offset(std::size_t stream) const {
+  LOCKET_CHECK(stream < streams.size());
+  std::size_t offset = part_offset(streams[stream].part);
+  for (std::size_t i = 0; i < stream; ++i) {
+    offset += streams[i].part == streams[stream].part ? streams[i].page_bytes() : 0;
+  }
   return offset;
 }
 

@@ -3,7 +3,8 @@
 // stores bytes and never learns what attention is.
 //
 // A page holds kTokensPerPage tokens: the streams lie in it one after the other, each with its rows
-// in order. REQUIRES of a layout: tokens_per_row divides kTokensPerPage.
+// in order; streams of the part that is needed first come first. REQUIRES of a layout:
+// tokens_per_row divides kTokensPerPage.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,16 @@ namespace locket::cache {
 
 inline constexpr std::int64_t kTokensPerPage = 128;
 
+// What is read of a stored page at once: a search goes through all keys, and then needs few rows.
+enum class PagePart { kKeys, kRows, kCount };
+
 // One row per `tokens_per_row` tokens.
 struct RowStream {
   std::string name;  // "rows" or "index keys", for tables
   std::int64_t layer = 0;
   std::int64_t tokens_per_row = 1;
   std::size_t row_bytes = 0;
+  PagePart part = PagePart::kRows;
 
   std::int64_t rows_per_page() const { return kTokensPerPage / tokens_per_row; }
   std::size_t page_bytes() const { return static_cast<std::size_t>(rows_per_page()) * row_bytes; }
@@ -43,6 +48,9 @@ struct KvLayout {
   std::size_t ring_bytes() const;
   // page_bytes() / kTokensPerPage.
   double bytes_per_token() const;
+  // Where a part of a page starts, and its bytes.
+  std::size_t part_offset(PagePart part) const;
+  std::size_t part_bytes(PagePart part) const;
   // Where stream `stream` starts in a page, ring `ring` in the rings of a sequence.
   std::size_t stream_offset(std::size_t stream) const;
   std::size_t ring_offset(std::size_t ring) const;

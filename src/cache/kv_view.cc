@@ -6,8 +6,9 @@
 
 namespace locket::cache {
 
-KvView::KvView(const KvLayout& layout, std::vector<std::byte*> pages, std::byte* rings)
-    : layout_(&layout), pages_(std::move(pages)), rings_(rings) {
+KvView::KvView(const KvLayout& layout, std::vector<std::byte*> pages, std::byte* rings,
+               RowGate* gate)
+    : layout_(&layout), pages_(std::move(pages)), rings_(rings), gate_(gate) {
   for (std::size_t i = 0; i < layout.streams.size(); ++i) {
     stream_offsets_.push_back(layout.stream_offset(i));
   }
@@ -15,6 +16,8 @@ KvView::KvView(const KvLayout& layout, std::vector<std::byte*> pages, std::byte*
     ring_offsets_.push_back(layout.ring_offset(i));
   }
 }
+
+Status KvView::wait_for_rows() const { return gate_ == nullptr ? Status() : gate_->wait(); }
 
 std::int64_t KvView::row_capacity(std::size_t stream) const {
   return static_cast<std::int64_t>(pages_.size()) * layout_->streams[stream].rows_per_page();

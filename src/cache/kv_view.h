@@ -8,13 +8,32 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "cache/kv_layout.h"
 
 namespace locket::cache {
 
+// Rows that are still on their way into memory; keys and rings are there. Thread-safe.
+class RowGate {
+ public:
+  RowGate() = default;
+  RowGate(const RowGate&) = delete;
+  RowGate& operator=(const RowGate&) = delete;
+  virtual ~RowGate() = default;
+
+  // Returns when all rows are there. kBadMemory if some cannot be had: the run must begin anew with
+  // what is left.
+  [[nodiscard]] virtual Status wait() = 0;
+};
+
 class KvView {
  public:
-  KvView(const KvLayout& layout, std::vector<std::byte*> pages, std::byte* rings);
+  // `gate` may be null: every row is there.
+  KvView(const KvLayout& layout, std::vector<std::byte*> pages, std::byte* rings,
+         RowGate* gate = nullptr);
+
+  // Before rows of earlier runs are read. Errors of RowGate.
+  [[nodiscard]] Status wait_for_rows() const;
 
   const KvLayout& layout() const { return *layout_; }
   // Rows of `stream` that the pages have room for.
@@ -29,6 +48,7 @@ class KvView {
   const KvLayout* layout_;
   std::vector<std::byte*> pages_;
   std::byte* rings_;
+  RowGate* gate_;
   std::vector<std::size_t> stream_offsets_;
   std::vector<std::size_t> ring_offsets_;
 };

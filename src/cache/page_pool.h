@@ -1,10 +1,16 @@
-// Pages of one size within a byte budget. A page is handed out as a PageId and given back; freed
-// pages are used again, the last freed first. Memory is taken from the system when a page is used
-// for the first time, so an empty pool costs nothing. Thread-safe.
+// Pages of one size, and other memory of the same purpose, within one byte budget. A page is handed
+// out as a PageId with one reference; share() adds references, and the last release() frees it.
+// Freed pages are used again, the last freed first. Memory is taken from the system when a page is
+// used for the first time, so an empty pool costs nothing; pages that lie free give their memory
+// back when something else needs it.
+//
+// When the budget is reached the pool asks its reclaimer, if it has one, to let something go, and
+// tries again. Thread-safe; the reclaimer is called without locks held.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -22,23 +28,50 @@ class PagePool {
 
   // kOverBudget with pages, bytes and budget if another page does not fit.
   [[nodiscard]] Result<PageId> acquire();
-  // REQUIRES: `page` was acquired and not yet released.
+  // Another reference. REQUIRES: `page` is in use.
+  void share(PageId page);
+  // REQUIRES: `page` is in use.
   void release(PageId page);
 
-  // The page's bytes; valid until it is released.
+  // The page's bytes; valid until the last reference is released.
   std::byte* data(PageId page) const;
+
+  // Bytes besides pages that count against the budget. kOverBudget: nothing has changed.
+  [[nodiscard]] Status charge(std::uint64_t bytes);
+  // As charge(), but nothing is let go for it.
+  [[nodiscard]] bool try_charge(std::uint64_t bytes);
+  void refund(std::uint64_t bytes);
+
+  // Frees some pages or charged bytes and says whether it could. Empty: there is none.
+  void set_reclaimer(std::function<bool()> reclaimer);
 
   std::size_t page_bytes() const { return page_bytes_; }
   std::uint64_t budget_bytes() const { return budget_bytes_; }
-  // Bytes of pages in use.
+  // Bytes of pages in use and charged bytes.
   std::uint64_t used_bytes() const;
 
  private:
+  struct Page {
+    tensor::AlignedBuffer buffer;
+    std::int32_t references = 0;
+  };
+
+  // All with the lock held.
+  bool has_room(std::uint64_t bytes) const;
+  PageId take_page();
+  void trim_free_pages();
+
+  bool reclaim();
+  [[nodiscard]] Status over_budget() const;
+
   const std::size_t page_bytes_;
   const std::uint64_t budget_bytes_;
   mutable std::mutex mutex_;
-  std::vector<tensor::AlignedBuffer> pages_;
+  std::vector<Page> pages_;
   std::vector<PageId> free_;
+  std::uint64_t held_pages_ = 0;  // pages with memory, in use or free
+  std::uint64_t charged_bytes_ = 0;
+  std::function<bool()> reclaimer_;
 };
 
 }  // namespace locket::cache

@@ -1,5 +1,7 @@
 #include "cache/sequence_memory.h"
 
+#include <algorithm>
+#include <fmt/format.h>
 #include <utility>
 
 #include "base/check.h"
@@ -15,28 +17,60 @@ SequenceMemory::SequenceMemory(SequenceMemory&& other) noexcept
     : layout_(other.layout_),
       pool_(other.pool_),
       pages_(std::exchange(other.pages_, {})),
-      rings_(std::move(other.rings_)) {}
+      data_(std::exchange(other.data_, {})),
+      rings_(std::move(other.rings_)),
+      gate_(std::exchange(other.gate_, nullptr)) {}
 
 SequenceMemory::~SequenceMemory() { give_back(); }
 
 void SequenceMemory::give_back() {
   for (const PageId page : pages_) pool_->release(page);
   pages_.clear();
+  data_.clear();
+}
+
+Status SequenceMemory::check_budget(std::int64_t token_count) const {
+  const auto pages = static_cast<std::uint64_t>(page_count(token_count));
+  if (pages <= pool_->budget_bytes() / pool_->page_bytes()) return {};
+  return fail(ErrorCode::kOverBudget,
+              fmt::format("{} tokens need {} pages of {} bytes and the budget is {} bytes; raise "
+                          "the memory budget or use a shorter context",
+                          token_count, pages, pool_->page_bytes(), pool_->budget_bytes()));
 }
 
 Status SequenceMemory::reserve_tokens(std::int64_t token_count) {
   const auto wanted = static_cast<std::size_t>(page_count(token_count));
-  std::vector<PageId> taken;
-  while (pages_.size() + taken.size() < wanted) {
+  const std::size_t before = pages_.size();
+  while (pages_.size() < wanted) {
     Result<PageId> page = pool_->acquire();
     if (!page) {
-      for (const PageId unused : taken) pool_->release(unused);
+      while (pages_.size() > before) {
+        pool_->release(pages_.back());
+        pages_.pop_back();
+        data_.pop_back();
+      }
       return tl::make_unexpected(std::move(page.error()));
     }
-    taken.push_back(*page);
+    adopt_page(*page);
   }
-  pages_.insert(pages_.end(), taken.begin(), taken.end());
   return {};
+}
+
+void SequenceMemory::adopt_page(PageId page) {
+  pages_.push_back(page);
+  data_.push_back(pool_->data(page));
+}
+
+void SequenceMemory::replace_page(std::size_t index, PageId page) {
+  pool_->release(pages_.at(index));
+  pages_[index] = page;
+  data_[index] = pool_->data(page);
+}
+
+void SequenceMemory::clear() {
+  give_back();
+  gate_ = nullptr;
+  std::ranges::fill(rings_.bytes(), std::byte{0});
 }
 
 std::int64_t SequenceMemory::token_capacity() const {
@@ -47,11 +81,6 @@ std::size_t SequenceMemory::byte_count() const {
   return pages_.size() * layout_->page_bytes() + rings_.size();
 }
 
-KvView SequenceMemory::view() {
-  std::vector<std::byte*> pages;
-  pages.reserve(pages_.size());
-  for (const PageId page : pages_) pages.push_back(pool_->data(page));
-  return {*layout_, std::move(pages), rings_.data()};
-}
+KvView SequenceMemory::view() { return {*layout_, data_, rings_.data(), gate_}; }
 
 }  // namespace locket::cache

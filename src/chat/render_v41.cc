@@ -1,6 +1,7 @@
 #include "chat/render_v41.h"
 
 #include <fmt/format.h>
+#include <span>
 #include <string_view>
 
 #include "base/check.h"
@@ -58,11 +59,13 @@ class Renderer {
     if (is_thinking_) add_effort_line();
     const Turn* previous = nullptr;
     for (const Turn& turn : turns) {
+      if (turn.kind != Turn::Kind::kSystem) end_system();
       if (turn.kind == Turn::Kind::kAssistant) add_header_before(turn, previous);
       add_turn(turn, previous);
       previous = &turn;
     }
     LOCKET_CHECK(previous != nullptr);
+    end_system();
     const bool continues = is_unfinished(*previous);
     if (!continues) add_last_header(*previous);
     prompt_.parser.start = continues ? continued_start(*previous->message) : fresh_start(*previous);
@@ -75,6 +78,12 @@ class Renderer {
  private:
   static bool is_unfinished(const Turn& turn) {
     return turn.kind == Turn::Kind::kAssistant && turn.message->is_unfinished;
+  }
+
+  // Called before everything that is not the system's; the first call counts. What follows begins
+  // with a control token, so that no segment holds some of both.
+  void end_system() {
+    if (prompt_.system_segments == 0) prompt_.system_segments = out_.size();
   }
 
   // The system token of a first system turn stands before the effort line, once for both.
@@ -242,7 +251,12 @@ RenderedPrompt render_segments(const ChatRequest& request) { return Renderer(req
 Result<RenderedPrompt> render_v41(const ChatRequest& request,
                                   const tokenizer::Tokenizer& tokenizer) {
   RenderedPrompt prompt = render_segments(request);
-  LOCKET_TRY(prompt.ids, encode_segments(prompt.segments, tokenizer));
+  const std::span<const Segment> segments = prompt.segments;
+  LOCKET_TRY(prompt.ids, encode_segments(segments.first(prompt.system_segments), tokenizer));
+  prompt.system_ids = prompt.ids.size();
+  LOCKET_TRY(const std::vector<tokenizer::TokenId> rest,
+             encode_segments(segments.subspan(prompt.system_segments), tokenizer));
+  prompt.ids.insert(prompt.ids.end(), rest.begin(), rest.end());
   return prompt;
 }
 

@@ -17,11 +17,15 @@ namespace locket::chat {
 struct RenderedPrompt {
   std::vector<Segment> segments;
   std::vector<tokenizer::TokenId> ids;  // of the segments, in order
-  std::vector<ImageSource> images;      // one per image placeholder, in the order of the prompt
+  // How much of them comes before the first message that is none of the system's: instructions,
+  // tools, response format, effort. Another conversation begins with the same.
+  std::size_t system_segments = 0;
+  std::size_t system_ids = 0;
+  std::vector<ImageSource> images;  // one per image placeholder, in the order of the prompt
   ParserStart parser;
 };
 
-// Segments, images and parser start; `ids` stays empty. REQUIRES: `request` passed
+// Segments, images and parser start; `ids` and `system_ids` stay empty. REQUIRES: `request` passed
 // check_messages().
 RenderedPrompt render_segments(const ChatRequest& request);
 

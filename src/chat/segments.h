@@ -38,6 +38,9 @@ class SegmentWriter {
   // Old assistant text: plain, except for the grounding tokens.
   void add_assistant_text(std::string_view text);
 
+  // Segments so far.
+  std::size_t size() const { return segments_.size(); }
+
   // REQUIRES: not used afterwards.
   std::vector<Segment> take() { return std::move(segments_); }
 

@@ -1,82 +1,38 @@
 #include "checkpoint/safetensors_writer.h"
 
 #include <fmt/format.h>
-#include <set>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "checkpoint/internal/error_text.h"
-#include "checkpoint/internal/json_tree.h"
+#include "checkpoint/internal/safetensors_layout.h"
 
 namespace locket::checkpoint {
 namespace {
 
-// Keeps the data 64-byte aligned in the file.
-constexpr std::size_t kHeaderUnit = 64;
-constexpr std::size_t kLengthBytes = 8;
-
-Status check_tensor(const NamedTensor& named) {
-  const std::uint64_t bits = numerics::bits_of(named.view.dtype);
-  const tensor::Shape& shape = named.view.shape;
-  LOCKET_TRY(const std::int64_t count, tensor::element_count(shape));
-  const bool is_whole = bits >= 8 || (!shape.empty() && shape.back() % 2 == 0);
-  const bool fits = static_cast<std::uint64_t>(count) <= UINT64_MAX / bits &&
-                    static_cast<std::uint64_t>(count) * bits / 8 == named.view.bytes.size();
-  if (is_whole && fits) return {};
+Result<PlannedTensor> plan_of(const NamedTensor& named) {
+  PlannedTensor planned = {
+      .name = named.name, .dtype = named.view.dtype, .shape = named.view.shape};
+  LOCKET_TRY_STATUS(tensor::element_count(planned.shape));
+  const Result<std::uint64_t> bytes = internal::byte_count_of(planned);
+  if (bytes && *bytes == named.view.bytes.size()) return planned;
   return fail(ErrorCode::kBadRequest,
               fmt::format("tensor {}: {} {} does not fit {} bytes", internal::printable(named.name),
-                          numerics::dtype_name(named.view.dtype), tensor::to_string(shape),
-                          named.view.bytes.size()));
-}
-
-Result<std::string> metadata_text(const std::map<std::string, std::string>& metadata) {
-  std::string text;
-  for (const auto& [key, value] : metadata) {
-    LOCKET_TRY(const std::string quoted_key, internal::json_quoted(key));
-    LOCKET_TRY(const std::string quoted_value, internal::json_quoted(value));
-    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", quoted_key, quoted_value);
-  }
-  return fmt::format("\"__metadata__\":{{{}}}", text);
-}
-
-// The header with its length in front.
-Result<std::string> header_bytes(std::span<const NamedTensor> tensors,
-                                 const std::map<std::string, std::string>& metadata) {
-  std::vector<std::string> members;
-  std::set<std::string_view> names = {"__metadata__"};
-  if (!metadata.empty()) {
-    LOCKET_TRY(std::string member, metadata_text(metadata));
-    members.push_back(std::move(member));
-  }
-  std::size_t offset = 0;
-  for (const NamedTensor& named : tensors) {
-    LOCKET_TRY_STATUS(check_tensor(named));
-    if (!names.insert(named.name).second) {
-      return fail(ErrorCode::kBadRequest, fmt::format("tensor name {} is reserved or occurs twice",
-                                                      internal::printable(named.name)));
-    }
-    LOCKET_TRY(const std::string name, internal::json_quoted(named.name));
-    const std::size_t end = offset + named.view.bytes.size();
-    members.push_back(fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}}",
-                                  name, numerics::dtype_name(named.view.dtype),
-                                  tensor::to_string(named.view.shape), offset, end));
-    offset = end;
-  }
-  std::string text = fmt::format("{{{}}}", fmt::join(members, ","));
-  text.append((kHeaderUnit - (text.size() + kLengthBytes) % kHeaderUnit) % kHeaderUnit, ' ');
-  std::string length;
-  for (std::size_t byte = 0; byte < kLengthBytes; ++byte) {
-    length.push_back(static_cast<char>(text.size() >> (8 * byte) & 0xff));
-  }
-  return length + text;
+                          numerics::dtype_name(named.view.dtype),
+                          tensor::to_string(named.view.shape), named.view.bytes.size()));
 }
 
 }  // namespace
 
 Status write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                          const std::map<std::string, std::string>& metadata) {
-  LOCKET_TRY(std::string content, header_bytes(tensors, metadata));
+  std::vector<PlannedTensor> planned;
+  for (const NamedTensor& named : tensors) {
+    LOCKET_TRY(PlannedTensor tensor, plan_of(named));
+    planned.push_back(std::move(tensor));
+  }
+  LOCKET_TRY(std::string content, internal::safetensors_header(planned, metadata));
   std::size_t byte_count = content.size();
   for (const NamedTensor& named : tensors) byte_count += named.view.bytes.size();
   content.reserve(byte_count);

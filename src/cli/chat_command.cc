@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/interrupt.h"
+#include "cli/chat_session.h"
 #include "cli/commands.h"
-#include "cli/effort.h"
 #include "cli/model_setup.h"
 #include "cli/reply_printer.h"
 
@@ -55,7 +55,8 @@ class Interruption {
 
 // One answer; it joins the conversation, also if it was stopped half-way.
 Status answer(const ModelSetup& setup, const service::CompletionDefaults& defaults,
-              std::stop_token stop, chat::ChatRequest& conversation) {
+              std::stop_token stop, ChatSession& session) {
+  chat::ChatRequest& conversation = session.request();
   ReplyPrinter printer(stdout);
   const service::CompletionHooks hooks = {
       .on_event = [&](const chat::ReplyEvent& event) { printer.on_event(event); },
@@ -72,6 +73,11 @@ Status answer(const ModelSetup& setup, const service::CompletionDefaults& defaul
   chat::Message message = chat::text_message(chat::Role::kAssistant, completion->reply.content);
   message.reasoning = completion->reply.reasoning.value_or("");
   conversation.messages.push_back(std::move(message));
+  const Status saved = session.save();
+  if (!saved) {
+    report(saved.error());
+    fmt::print(stderr, "This turn is not kept; the next one is tried again.\n");
+  }
   return {};
 }
 
@@ -81,11 +87,30 @@ void print_help() {
       "ends.\n");
 }
 
-void start_over(const ChatOptions& options, chat::ChatRequest& conversation) {
-  conversation.messages.clear();
-  if (!options.system.empty()) {
-    conversation.messages.push_back(chat::text_message(chat::Role::kSystem, options.system));
+void start_over(ChatSession& session) {
+  const Status status = session.start_over();
+  if (!status) report(status.error());
+  if (!is_terminal()) return;
+  if (!session.has_name()) {
+    fmt::print("(a new conversation)\n");
+  } else if (status) {
+    fmt::print("(session \"{}\" starts over; what was said in it is forgotten)\n",
+               session.stored().name);
   }
+}
+
+// What there is already, for a person who comes back.
+void print_continuation(const ChatSession& session) {
+  if (!is_terminal() || !session.has_name()) return;
+  const service::Conversation& stored = session.stored();
+  if (stored.messages.empty()) {
+    fmt::print("(session \"{}\" is new)\n", stored.name);
+    return;
+  }
+  fmt::print("(session \"{}\" goes on after {} {} with {}; the last one was:)\n> {}\n{}\n",
+             stored.name, stored.turns(), stored.turns() == 1 ? "turn" : "turns", stored.model,
+             stored.messages[stored.messages.size() - 2].content.front().text,
+             stored.messages.back().content.front().text);
 }
 
 // This turn failed; the conversation goes on without it.
@@ -100,15 +125,29 @@ void report_turn(const Error& error) {
   }
 }
 
+void say(const ModelSetup& setup, const service::CompletionDefaults& defaults,
+         const std::string& line, Interruption& interruption, ChatSession& session) {
+  const Status valid = session.check_message(line);
+  if (!valid) {
+    report(valid.error());
+    return;
+  }
+  session.request().messages.push_back(chat::text_message(chat::Role::kUser, line));
+  const Status status = answer(setup, defaults, interruption.start_answer(), session);
+  interruption.start_waiting();
+  if (!status) {
+    session.request().messages.pop_back();
+    report_turn(status.error());
+  }
+}
+
 Status converse(const ChatOptions& options, Interruption& interruption) {
-  chat::ChatRequest conversation;
-  LOCKET_TRY_STATUS(apply_effort(options.effort, conversation));
-  conversation.stop = options.sampling.stop;
-  LOCKET_TRY(const ModelSetup setup, set_up_model(options.model));
+  LOCKET_TRY(ChatSession session, ChatSession::open(options));
+  LOCKET_TRY(const ModelSetup setup, set_up_remembering_model(options.model));
   const service::CompletionDefaults defaults = completion_defaults(options.sampling);
   interruption.start_waiting();
-  start_over(options, conversation);
   if (is_terminal()) print_help();
+  print_continuation(session);
   std::string line;
   while (true) {
     if (is_terminal()) fmt::print("> ");
@@ -120,17 +159,10 @@ Status converse(const ChatOptions& options, Interruption& interruption) {
       continue;
     }
     if (line == "/new") {
-      start_over(options, conversation);
-      if (is_terminal()) fmt::print("(a new conversation)\n");
+      start_over(session);
       continue;
     }
-    conversation.messages.push_back(chat::text_message(chat::Role::kUser, line));
-    const Status status = answer(setup, defaults, interruption.start_answer(), conversation);
-    interruption.start_waiting();
-    if (!status) {
-      conversation.messages.pop_back();
-      report_turn(status.error());
-    }
+    say(setup, defaults, line, interruption, session);
   }
   if (is_terminal() && !std::cin) fmt::print("\n");
   return {};
@@ -139,6 +171,10 @@ Status converse(const ChatOptions& options, Interruption& interruption) {
 }  // namespace
 
 int run_chat(const ChatOptions& options) {
+  if (options.lists_sessions) {
+    const Status status = print_sessions(options);
+    return status ? 0 : report(status.error());
+  }
   Interruption interruption;
   // Made first, so that the engine's threads leave Ctrl-C to it.
   const InterruptWatcher watcher([&] { interruption.on_interrupt(); });

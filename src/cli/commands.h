@@ -10,6 +10,7 @@ int run_program(int argc, char** argv);
 
 int run_chat(const ChatOptions& options);
 int run_demo(const DemoOptions& options);
+int run_demo_worker(const DemoWorkerOptions& options);
 int run_inspect(const InspectOptions& options);
 int run_memory(const MemoryOptions& options);
 int run_parse(const ParseOptions& options);

@@ -1,72 +1,20 @@
-// locket demo: a hundred messages with the small model; does it remember the first? The
-// conversations come from recall.json beside the model: a fact in the first message, other talk,
-// the question in the last one, and the answers of the Python reference that trained the model.
+// locket demo: a hundred messages with the small model; does it remember the first? And does it
+// still after a crash?
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "cli/commands.h"
+#include "cli/demo_restart.h"
 #include "cli/model_path.h"
 #include "cli/model_setup.h"
+#include "cli/recall_cases.h"
 #include "cli/reply_printer.h"
 #include "cli/text_table.h"
 
 namespace locket::cli {
 namespace {
 
-struct RecallCase {
-  chat::ChatRequest request;
-  std::string expected;   // the right answer
-  std::string reference;  // what the Python reference answered
-};
-
-struct RecallCases {
-  std::vector<RecallCase> recall;
-  std::vector<RecallCase> controls;  // the same talk without the fact
-};
-
 constexpr double kReleaseBytesPerToken = 890.0;  // DeepSeek-V4.1-Flash; see locket memory
-
-Result<std::vector<RecallCase>> read_cases(const nlohmann::json& list) {
-  std::vector<RecallCase> cases;
-  for (const auto& entry : list) {
-    RecallCase recall;
-    recall.request.thinking = chat::ThinkingMode::kChat;
-    for (const auto& message : entry.at("messages")) {
-      const bool is_user = message.at("role") == "user";
-      recall.request.messages.push_back(
-          chat::text_message(is_user ? chat::Role::kUser : chat::Role::kAssistant,
-                             message.at("content").get<std::string>()));
-    }
-    recall.expected = entry.at("expected").get<std::string>();
-    recall.reference = entry.at("bounded").get<std::string>();
-    cases.push_back(std::move(recall));
-  }
-  return cases;
-}
-
-Result<RecallCases> load_cases(const std::filesystem::path& model) {
-  const std::filesystem::path path = model / "recall.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    return fail(ErrorCode::kNotFound,
-                fmt::format("{} has no recall.json, which holds the conversations of the demo; the "
-                            "small model that ships has one",
-                            model.string()));
-  }
-  LOCKET_TRY(const std::string text, read_whole_file(path));
-  try {
-    const auto parsed = nlohmann::json::parse(text);
-    RecallCases cases;
-    LOCKET_TRY(cases.recall, read_cases(parsed.at("recall")));
-    LOCKET_TRY(cases.controls, read_cases(parsed.at("controls")));
-    if (cases.recall.empty()) return fail(ErrorCode::kBadRequest, path.string() + " is empty");
-    return cases;
-  } catch (const nlohmann::json::exception& error) {
-    return fail(ErrorCode::kBadRequest, fmt::format("{}: {}", path.string(), error.what()));
-  }
-}
 
 std::string text_of(const chat::Message& message) { return message.content.front().text; }
 
@@ -130,7 +78,7 @@ Result<Score> count_right(const ModelSetup& setup, const std::vector<RecallCase>
 
 Status demo(const DemoOptions& options) {
   LOCKET_TRY(const std::filesystem::path folder, resolve_model(options.model.model));
-  LOCKET_TRY(const RecallCases cases, load_cases(folder));
+  LOCKET_TRY(const RecallCases cases, load_recall_cases(folder));
   LOCKET_TRY(const ModelSetup setup, set_up_model(options.model));
   fmt::print("A hundred messages with {}. Does it remember the first?\n\n",
              folder.filename().string());
@@ -150,7 +98,7 @@ Status demo(const DemoOptions& options) {
              controls.right, control_count);
   fmt::print("\n{} tokens in {:.1f} s: {} tokens a second.\n", grouped(tokens), seconds,
              grouped(static_cast<std::uint64_t>(static_cast<double>(tokens) / seconds)));
-  return {};
+  return show_restart(options, setup, cases.recall.front());
 }
 
 }  // namespace

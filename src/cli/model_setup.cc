@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cli/memory_path.h"
 #include "cli/model_path.h"
 
 namespace locket::cli {
@@ -36,10 +37,35 @@ class ProgressLine {
   int shown_ = -1;
 };
 
-}  // namespace
+// Of a default place that cannot be used.
+void warn_without_disk(const std::string& reason) {
+  log_warning("nothing is remembered after the program ends: " + reason);
+}
 
-Result<ModelSetup> set_up_model(const ModelOptions& options,
-                                kernels::IndexScoreRounding index_scores) {
+Result<engine::MemoryOptions> memory_options(const ModelOptions& options) {
+  using IfUnusable = engine::MemoryOptions::IfUnusable;
+  engine::MemoryOptions memory;
+  LOCKET_TRY(const MemoryChoice choice, choose_memory(options.memory));
+  const bool is_default = choice.source == MemoryChoice::Source::kDefault;
+  if (choice.is_off) {
+    if (is_default) warn_without_disk(choice.why_off);
+    return memory;
+  }
+  const Status prepared = prepare_memory_folder(choice);
+  if (!prepared && !is_default) return tl::make_unexpected(prepared.error());
+  if (!prepared) {
+    warn_without_disk(prepared.error().message);
+    return memory;
+  }
+  memory.directory = choice.directory;
+  memory.if_unusable = is_default ? IfUnusable::kGoOnWithout : IfUnusable::kFail;
+  memory.disk_quota_bytes = options.memory_quota_bytes > 0 ? options.memory_quota_bytes
+                                                           : default_memory_quota(choice.directory);
+  return memory;
+}
+
+Result<ModelSetup> set_up(const ModelOptions& options, const engine::MemoryOptions& memory,
+                          kernels::IndexScoreRounding index_scores) {
   const auto mode = model::find_numerics_mode(options.mode);
   const auto replay = engine::find_replay_mode(options.replay);
   if (!mode || !replay) {
@@ -56,10 +82,23 @@ Result<ModelSetup> set_up_model(const ModelOptions& options,
       .replay = *replay,
       .threads = options.threads,
       .pool_budget_bytes = options.memory_budget_bytes,
+      .memory = memory,
       .progress = [&](std::uint64_t done, std::uint64_t total) { progress.show(done, total); }};
   LOCKET_TRY(service::LoadedModel loaded, service::LoadedModel::open(folder, engine_options));
   for (const std::string& note : loaded.engine().notes()) log_info(note);
   return ModelSetup{.loaded = std::move(loaded), .load_seconds = monotonic_seconds() - start};
+}
+
+}  // namespace
+
+Result<ModelSetup> set_up_model(const ModelOptions& options,
+                                kernels::IndexScoreRounding index_scores) {
+  return set_up(options, {.keeps = engine::MemoryOptions::Keeps::kNothing}, index_scores);
+}
+
+Result<ModelSetup> set_up_remembering_model(const ModelOptions& options) {
+  LOCKET_TRY(const engine::MemoryOptions memory, memory_options(options));
+  return set_up(options, memory, kernels::IndexScoreRounding::kF32);
 }
 
 service::CompletionDefaults completion_defaults(const SamplingOptions& options) {

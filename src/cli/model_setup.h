@@ -17,9 +17,14 @@ struct ModelSetup {
   const model::V41Model& model() const { return loaded.engine().model(); }
 };
 
+// Nothing is remembered between sessions.
 [[nodiscard]] Result<ModelSetup> set_up_model(
     const ModelOptions& options,
     kernels::IndexScoreRounding index_scores = kernels::IndexScoreRounding::kF32);
+
+// With the memory that the options choose. Without a usable folder nothing is kept on disk: an
+// error if the folder was asked for, else a warning.
+[[nodiscard]] Result<ModelSetup> set_up_remembering_model(const ModelOptions& options);
 
 // What the sampling options mean for requests that do not say otherwise.
 service::CompletionDefaults completion_defaults(const SamplingOptions& options);

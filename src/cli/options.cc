@@ -1,26 +1,22 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdio>
 #include <fmt/format.h>
 #include <iostream>
-#include <limits>
-#include <type_traits>
 
-#include "cli/byte_size.h"
-#include "cli/effort.h"
+#include "cli/common_options.h"
+#include "service/conversation.h"
 
 namespace locket::cli {
 namespace {
 
 constexpr int kWrongUse = 2;
-constexpr int kMostStops = 16;
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
 
 struct Commands {
   ChatOptions chat;
   DemoOptions demo;
+  DemoWorkerOptions demo_worker;
   InspectOptions inspect;
   MemoryOptions memory;
   ParseOptions parse;
@@ -30,138 +26,11 @@ struct Commands {
   TraceOptions trace;
 };
 
-// Stricter than the library, which wraps negative numbers into an unsigned type, takes the largest
-// for one that is too large, and reads 010 as octal.
-template <class Number>
-bool read_number(const std::string& text, Number& value) {
-  const bool is_octal = std::is_integral_v<Number> && text.size() > 1 && text.front() == '0';
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !is_octal && error == std::errc{} && end == text.data() + text.size();
-}
-
-// Ranges and names are told in the help text, so the validators add nothing to it. No option takes
-// a negative number.
-template <class Number>
-CLI::Validator in_range(Number low, Number high) {
-  const auto check = [low, high](const std::string& text) -> std::string {
-    Number value{};
-    if (read_number(text, value) && value >= low && value <= high) return "";
-    return fmt::format("\"{}\" is not a number from {} to {}", text, low, high);
-  };
-  return CLI::Validator(check, "");
-}
-
-CLI::Validator one_of(std::vector<std::string> names) {
-  return CLI::IsMember(std::move(names)).description("");
-}
-
-void add_model(CLI::App& command, std::filesystem::path& model) {
-  command
-      .add_option("MODEL", model,
-                  "folder of a checkpoint: config.json, tokenizer.json, *.safetensors\n"
-                  "(default: the small model that ships)")
-      ->type_name("");
-}
-
-// The model and what its numbers depend on.
-void add_model_choice(CLI::App& command, ModelOptions& options) {
-  add_model(command, options.model);
-  command
-      .add_option("--mode", options.mode,
-                  "arithmetic: reference (as released, default), wide (float32),\n"
-                  "plain (float32 and no rounding of the memory)")
-      ->check(one_of({"reference", "wide", "plain"}))
-      ->type_name("NAME")
-      ->group("Model");
-  command
-      .add_option("--replay", options.replay,
-                  "prompt tokens that the decoder layers see: bounded (the last window,\n"
-                  "default), exact (all that can matter), full (every one)")
-      ->check(one_of({"bounded", "exact", "full"}))
-      ->type_name("NAME")
-      ->group("Model");
-}
-
-void add_model_options(CLI::App& command, ModelOptions& options) {
-  const char* group = "Model";
-  add_model_choice(command, options);
-  command
-      .add_option("--threads", options.threads,
-                  "threads to compute with, 0 to 1024 (default 0: one per core)")
-      ->check(in_range(0, 1024))
-      ->type_name("N")
-      ->group(group);
-  command
-      .add_option("--memory-budget", options.memory_budget_bytes,
-                  "bytes for the memory of texts, as in 512M or 4G\n"
-                  "(default 0: a share of the free memory)")
-      ->transform(CLI::Validator(read_size, ""))
-      ->type_name("SIZE")
-      ->group(group);
-}
-
-void add_sampling_options(CLI::App& command, SamplingOptions& options) {
-  const char* group = "Sampling";
-  command
-      .add_option("--temperature", options.temperature,
-                  "0 to 2: how freely tokens are drawn (default 0: always the likeliest)")
-      ->check(in_range(0.0, 2.0))
-      ->type_name("X")
-      ->group(group);
-  command.add_option("--top-k", options.top_k, "draw from the K likeliest tokens (default 0: off)")
-      ->check(in_range<std::int64_t>(0, std::numeric_limits<std::int32_t>::max()))
-      ->type_name("K")
-      ->group(group);
-  command
-      .add_option("--top-p", options.top_p,
-                  "0 to 1: draw from the fewest tokens that hold this share (default 1: off)")
-      ->check(in_range(0.0, 1.0))
-      ->type_name("P")
-      ->group(group);
-  command
-      .add_option("--min-p", options.min_p,
-                  "0 to 1: drop tokens below this share of the likeliest (default 0: off)")
-      ->check(in_range(0.0, 1.0))
-      ->type_name("P")
-      ->group(group);
-  command.add_option("--seed", options.seed, "same seed, same draws (default 0)")
-      ->check(in_range<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()))
-      ->type_name("N")
-      ->group(group);
-  command
-      .add_option("--max-tokens", options.max_tokens,
-                  "longest answer in tokens (default 0: to the end of the context)")
-      ->check(in_range<std::int64_t>(0, kMostTokens))
-      ->type_name("N")
-      ->group(group);
-  command.add_option("--stop", options.stop, "end the answer before this text; at most 16 times")
-      ->expected(1, kMostStops)
-      ->allow_extra_args(false)
-      ->type_name("TEXT")
-      ->group(group);
-}
-
-void add_effort(CLI::App& command, std::string& effort) {
-  command
-      .add_option("--effort", effort,
-                  "think before the answer, 1 to 100 or low, high, max\n"
-                  "(default: answer at once)")
-      ->check(CLI::Validator(check_effort, ""))
-      ->type_name("EFFORT");
-}
-
-CLI::App& add_command(CLI::App& app, const char* name, const char* description,
-                      const char* example) {
-  CLI::App& command = *app.add_subcommand(name, description);
-  command.group("Commands");
-  command.footer(fmt::format("Example:\n  {}", example));
-  return command;
-}
-
 void add_demo(CLI::App& app, DemoOptions& options) {
   CLI::App& command = add_command(
       app, "demo", "a hundred messages: does the model remember the first?", "locket demo");
   add_model_options(command, options.model);
+  add_memory_options(command, options.model);
   command
       .add_option("--conversations", options.conversations,
                   "how many conversations are counted, at least 1 (default 50)")
@@ -169,13 +38,40 @@ void add_demo(CLI::App& app, DemoOptions& options) {
       ->type_name("N");
 }
 
+std::string session_name_fault(const std::string& name) {
+  const Status status = service::check_conversation_name(name);
+  return status ? "" : status.error().message;
+}
+
+// Not listed: the demo starts it.
+void add_demo_worker(CLI::App& app, DemoWorkerOptions& options) {
+  CLI::App& command = add_command(app, "demo-worker", "one process of the demo", "locket demo");
+  command.group("");
+  add_model_options(command, options.model);
+  add_memory_options(command, options.model);
+  command.add_option("--task", options.task, "what it does: remember or answer (required)")
+      ->required()
+      ->check(one_of({"remember", "answer"}))
+      ->option_text("NAME");
+}
+
 void add_chat(CLI::App& app, ChatOptions& options) {
   CLI::App& command = add_command(app, "chat", "talk with a model in the terminal",
                                   "locket chat ~/models/DeepSeek-V4.1-Flash --effort high");
   add_model_options(command, options.model);
+  add_memory_options(command, options.model);
   add_sampling_options(command, options.sampling);
   command.add_option("--system", options.system, "instructions before the first message")
       ->type_name("TEXT");
+  auto* session =
+      command
+          .add_option("--session", options.session,
+                      "keep the conversation under this name, and go on with it if there\n"
+                      "is one (in the memory's folder)")
+          ->check(CLI::Validator(session_name_fault, ""))
+          ->option_text("NAME");
+  command.add_flag("--sessions", options.lists_sessions, "list the kept conversations")
+      ->excludes(session);
   add_effort(command, options.effort);
 }
 
@@ -183,6 +79,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::App& command = add_command(app, "run", "one answer to one prompt, to standard output",
                                   "locket run -p \"My cat is called Milo.\"");
   add_model_options(command, options.model);
+  add_memory_options(command, options.model);
   add_sampling_options(command, options.sampling);
   auto* prompt =
       command.add_option("-p,--prompt", options.prompt, "one user message")->option_text("TEXT");
@@ -320,6 +217,7 @@ void add_parse(CLI::App& app, ParseOptions& options) {
 std::optional<Command> chosen_command(const CLI::App& app, const Commands& commands) {
   if (app.got_subcommand("chat")) return commands.chat;
   if (app.got_subcommand("demo")) return commands.demo;
+  if (app.got_subcommand("demo-worker")) return commands.demo_worker;
   if (app.got_subcommand("inspect")) return commands.inspect;
   if (app.got_subcommand("memory")) return commands.memory;
   if (app.got_subcommand("parse")) return commands.parse;
@@ -340,6 +238,7 @@ void add_commands(CLI::App& app, Commands& commands) {
       "Example:\n"
       "  locket run -p \"My cat is called Milo.\"");
   add_demo(app, commands.demo);
+  add_demo_worker(app, commands.demo_worker);
   add_chat(app, commands.chat);
   add_run(app, commands.run);
   add_inspect(app, commands.inspect);

@@ -20,6 +20,8 @@ struct ModelOptions {
   std::string replay = "bounded";         // bounded, exact or full
   std::size_t threads = 0;                // 0: one per core
   std::uint64_t memory_budget_bytes = 0;  // page pool; 0: a share of the free memory
+  std::string memory;                     // folder on disk, or "off"; empty: see memory_path.h
+  std::uint64_t memory_quota_bytes = 0;   // of that folder; 0: see default_memory_quota()
 };
 
 struct SamplingOptions {
@@ -36,12 +38,20 @@ struct ChatOptions {
   ModelOptions model;
   SamplingOptions sampling;
   std::string system;
-  std::string effort;  // empty: chat mode; a name or 1..100: thinking mode
+  std::string effort;   // empty: chat mode; a name or 1..100: thinking mode
+  std::string session;  // empty: a conversation without a name, which is not kept
+  bool lists_sessions = false;
 };
 
 struct DemoOptions {
   ModelOptions model;
   std::int64_t conversations = 50;  // how many of the recall conversations are counted
+};
+
+// One process of the demo; started by it, not by people.
+struct DemoWorkerOptions {
+  ModelOptions model;
+  std::string task;  // remember or answer
 };
 
 struct InspectOptions {
@@ -92,7 +102,7 @@ struct TraceOptions {
   std::filesystem::path from;
 };
 
-using Command = std::variant<ChatOptions, DemoOptions, InspectOptions, MemoryOptions, ParseOptions,
+using Command = std::variant<ChatOptions, DemoOptions, DemoWorkerOptions, InspectOptions, MemoryOptions, ParseOptions,
                              RenderOptions, RunOptions, TokensOptions, TraceOptions>;
 
 // The command that `argc`, `argv` ask for. `exit_code` is set and no command returned when the

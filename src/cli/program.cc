@@ -8,6 +8,7 @@ namespace {
 // One overload per command; std::visit below does not compile if one is missing.
 int run(const ChatOptions& options) { return run_chat(options); }
 int run(const DemoOptions& options) { return run_demo(options); }
+int run(const DemoWorkerOptions& options) { return run_demo_worker(options); }
 int run(const InspectOptions& options) { return run_inspect(options); }
 int run(const MemoryOptions& options) { return run_memory(options); }
 int run(const ParseOptions& options) { return run_parse(options); }

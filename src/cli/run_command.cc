@@ -10,6 +10,7 @@
 #include "cli/effort.h"
 #include "cli/model_setup.h"
 #include "cli/reply_printer.h"
+#include "cli/text_table.h"
 
 namespace locket::cli {
 namespace {
@@ -57,6 +58,19 @@ Result<chat::ChatRequest> make_request(const RunOptions& options) {
   return request;
 }
 
+// Tokens of the prompt by where their memory came from.
+nlohmann::ordered_json memory_json(const service::Completion& completion) {
+  const engine::MemoryUse& use = completion.memory;
+  return {{"prompt_tokens", completion.prompt_tokens},
+          {"hit_tokens", use.hit_tokens},
+          {"hit_tokens_ram", use.hit_tokens - use.disk_tokens},
+          {"hit_tokens_disk", use.disk_tokens},
+          {"computed_tokens", completion.prompt_tokens - use.hit_tokens},
+          {"replayed_tokens", use.replayed_tokens},
+          {"restore_ms", use.restore_seconds * 1e3},
+          {"retries", use.retries}};
+}
+
 nlohmann::ordered_json to_json(const service::Completion& completion, double load_seconds) {
   nlohmann::ordered_json calls = nlohmann::ordered_json::array();
   for (const chat::ReplyCall& call : completion.reply.tool_calls) {
@@ -71,6 +85,7 @@ nlohmann::ordered_json to_json(const service::Completion& completion, double loa
           {"prompt_tokens", completion.prompt_tokens},
           {"completion_tokens", completion.token_ids.size()},
           {"token_ids", completion.token_ids},
+          {"memory", memory_json(completion)},
           {"timings",
            {{"load_seconds", load_seconds},
             {"prompt_seconds", completion.prompt_seconds},
@@ -83,7 +98,7 @@ nlohmann::ordered_json to_json(const service::Completion& completion, double loa
 
 Status run(const RunOptions& options) {
   LOCKET_TRY(const chat::ChatRequest request, make_request(options));
-  LOCKET_TRY(const ModelSetup setup, set_up_model(options.model));
+  LOCKET_TRY(const ModelSetup setup, set_up_remembering_model(options.model));
   ReplyPrinter printer(stdout);
   service::CompletionHooks hooks;
   if (!options.json) {
@@ -99,8 +114,9 @@ Status run(const RunOptions& options) {
   }
   printer.finish();
   if (::isatty(STDERR_FILENO) == 1) {
-    fmt::print(stderr, "[{} prompt tokens at {:.0f}/s, {} tokens at {:.0f}/s, {}]\n",
-               completion.prompt_tokens,
+    fmt::print(stderr,
+               "[{} of {} prompt tokens remembered, read at {:.0f}/s; {} tokens at {:.0f}/s, {}]\n",
+               grouped(completion.memory.hit_tokens), grouped(completion.prompt_tokens),
                per_second(completion.prompt_tokens, completion.prompt_seconds),
                completion.token_ids.size(),
                per_second(completion.token_ids.size(), completion.generation_seconds),

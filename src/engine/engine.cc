@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "base/log.h"
 #include "base/system_memory.h"
+#include "engine/model_identity.h"
 
 namespace locket::engine {
 namespace {
@@ -28,6 +30,7 @@ Engine::Engine(checkpoint::Checkpoint checkpoint, model::V41Model model,
       model_(std::move(model)),
       pool_(model_.memory().layout.page_bytes(), pool_budget(options)),
       workers_(thread_count(options)),
+      tenant_(options.memory.tenant),
       replay_(options.replay) {
   const std::vector<std::string> unknown = checkpoint_.config().root().unread_keys();
   if (!unknown.empty()) {
@@ -43,7 +46,45 @@ Result<std::unique_ptr<Engine>> Engine::open(const std::filesystem::path& folder
   LOCKET_TRY(checkpoint::Checkpoint checkpoint, checkpoint::Checkpoint::open(folder));
   LOCKET_TRY(model::V41Model model, model::V41Model::load(checkpoint, std::move(token_map),
                                                           options.numerics, options.progress));
-  return std::make_unique<Engine>(std::move(checkpoint), std::move(model), options);
+  auto engine = std::make_unique<Engine>(std::move(checkpoint), std::move(model), options);
+  LOCKET_TRY_STATUS(engine->open_memory(options));
+  return engine;
+}
+
+Status Engine::open_memory(const EngineOptions& options) {
+  if (options.memory.keeps == MemoryOptions::Keeps::kNothing) return {};
+  const model::Numerics& numerics = model_.numerics();
+  cache::PrefixMemoryOptions memory;
+  memory.model_label = checkpoint_.folder().filename().string();
+  memory.identity.numerics_mode = numerics.memory_name();
+  memory.identity.numerics_revision = model::kNumericsRevision;
+  memory.restart_tokens = model_.config().boundary * (model_.config().sliding_window - 1);
+  // `plain` is only there to be compared with outside code: it never touches the disk.
+  if (!options.memory.directory.empty() && numerics.mode != model::NumericsMode::kPlain) {
+    LOCKET_TRY(memory.identity.model, model_identity(checkpoint_, workers_));
+    LOCKET_TRY_STATUS(open_disk(options.memory));
+    memory.disk = disk_.get();
+  }
+  memory_ = std::make_unique<cache::PrefixMemory>(model_.memory().layout, pool_, memory);
+  return {};
+}
+
+Status Engine::open_disk(const MemoryOptions& options) {
+  Result<std::unique_ptr<cache::DiskStore>> disk = cache::DiskStore::open(
+      {.directory = options.directory, .quota_bytes = options.disk_quota_bytes});
+  if (!disk && options.if_unusable == MemoryOptions::IfUnusable::kFail) {
+    return tl::make_unexpected(std::move(disk.error()));
+  }
+  if (!disk) {
+    log_warning("nothing is remembered after the program ends: " + disk.error().message);
+    return {};
+  }
+  disk_ = std::move(*disk);
+  if (!disk_->is_writable()) {
+    notes_.push_back(fmt::format("memory in {}: read, not written: {}", disk_->directory().string(),
+                                 disk_->read_only_reason()));
+  }
+  return {};
 }
 
 std::size_t Engine::vocabulary_size() const {
@@ -57,7 +98,13 @@ std::size_t Engine::max_positions() const {
 TokenId Engine::eos_token() const { return static_cast<TokenId>(model_.config().eos_token_id); }
 
 Session Engine::make_session(model::ForwardObserver* observer) {
-  return {model_, pool_, workers_, {.replay = replay_, .observer = observer}};
+  return {model_,
+          pool_,
+          workers_,
+          {.replay = replay_,
+           .memory = observer == nullptr ? memory_.get() : nullptr,
+           .tenant = tenant_,
+           .observer = observer}};
 }
 
 }  // namespace locket::engine

@@ -11,7 +11,9 @@
 
 #include "base/result.h"
 #include "base/worker_pool.h"
+#include "cache/disk_store.h"
 #include "cache/page_pool.h"
+#include "cache/prefix_memory.h"
 #include "checkpoint/checkpoint.h"
 #include "engine/replay.h"
 #include "engine/session.h"
@@ -19,23 +21,35 @@
 
 namespace locket::engine {
 
+// What is remembered between requests, and where.
+struct MemoryOptions {
+  enum class Keeps { kNothing, kPrefixes } keeps = Keeps::kPrefixes;
+  std::filesystem::path directory = {};  // on disk; empty: only as long as the engine lives
+  // What open() does without a usable directory; going on leaves a warning in the log.
+  enum class IfUnusable { kFail, kGoOnWithout } if_unusable = IfUnusable::kFail;
+  std::uint64_t disk_quota_bytes = 0;  // of the whole directory; 0: no limit
+  std::string tenant = {};             // whose memory sessions use that do not say otherwise
+};
+
 struct EngineOptions {
   model::Numerics numerics = {};
   ReplayMode replay = ReplayMode::kBounded;
   std::size_t threads = 0;              // 0: one per core
   std::uint64_t pool_budget_bytes = 0;  // 0: a quarter of the memory that is free now
-  model::LoadProgress progress = {};    // may be empty
+  MemoryOptions memory = {};
+  model::LoadProgress progress = {};  // may be empty
 };
 
 class Engine {
  public:
   // Reads FOLDER/config.json and its safetensors files. `token_map`: Engram class of every token
-  // id. Errors name the file, the tensor or key, what was found and what is wanted.
+  // id. Errors name the file, the tensor or key, what was found and what is wanted; kBadMemory and
+  // kIo if the memory's directory cannot be used.
   [[nodiscard]] static Result<std::unique_ptr<Engine>> open(const std::filesystem::path& folder,
                                                             std::vector<std::int32_t> token_map,
                                                             const EngineOptions& options);
 
-  // Puts together what open() has read.
+  // Puts together what open() has read; there is no memory yet.
   Engine(checkpoint::Checkpoint checkpoint, model::V41Model model, const EngineOptions& options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -43,6 +57,8 @@ class Engine {
   const model::V41Model& model() const { return model_; }
   const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
   cache::PagePool& pool() { return pool_; }
+  // Null: nothing is kept between sessions.
+  cache::PrefixMemory* memory() { return memory_.get(); }
   WorkerPool& workers() { return workers_; }
   ReplayMode replay() const { return replay_; }
 
@@ -51,17 +67,24 @@ class Engine {
   std::size_t max_positions() const;
   TokenId eos_token() const;
 
-  // A session with the engine's replay mode. `observer` may be null.
+  // A session with the engine's replay mode and memory. `observer` may be null; with one the whole
+  // prompt is computed, so that it sees everything.
   Session make_session(model::ForwardObserver* observer = nullptr);
 
   // Lines for the user: unknown config keys, tensors left unread. May be empty.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  [[nodiscard]] Status open_memory(const EngineOptions& options);
+  [[nodiscard]] Status open_disk(const MemoryOptions& options);
+
   checkpoint::Checkpoint checkpoint_;
   model::V41Model model_;
   cache::PagePool pool_;
   WorkerPool workers_;
+  std::string tenant_;
+  std::unique_ptr<cache::DiskStore> disk_;
+  std::unique_ptr<cache::PrefixMemory> memory_;  // uses pool and disk
   ReplayMode replay_;
   std::vector<std::string> notes_;
 };

@@ -26,4 +26,10 @@ std::optional<NumericsMode> find_numerics_mode(std::string_view name) {
   return std::nullopt;
 }
 
+std::string Numerics::memory_name() const {
+  std::string name(numerics_mode_name(mode));
+  if (index_scores == kernels::IndexScoreRounding::kBf16) name += " with bf16 index scores";
+  return name;
+}
+
 }  // namespace locket::model

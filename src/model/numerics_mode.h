@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "kernels/index_scores.h"
@@ -27,6 +28,9 @@ struct Numerics {
   NumericsMode mode = NumericsMode::kReference;
   // Of index scores; kBf16 only for comparison with the official code.
   kernels::IndexScoreRounding index_scores = kernels::IndexScoreRounding::kF32;
+
+  // Names everything here that the bytes of a model's memory depend on.
+  std::string memory_name() const;
 
   kernels::Rounding rounding() const {
     return mode == NumericsMode::kReference ? kernels::Rounding::kBf16 : kernels::Rounding::kNone;

@@ -33,6 +33,7 @@ struct Step {
   std::int64_t first_position = 0;
   std::size_t count = 0;               // positions in this step
   std::int64_t segment_start = 0;      // windows do not reach below it
+  std::int64_t write_from = 0;         // rows of positions below are in the memory already
   RotaryTable plain_rotary = {};       // [count, rope / 2], layers without rows
   RotaryTable compressed_rotary = {};  // [count, rope / 2], layers with rows
   RowSelection selection = {};

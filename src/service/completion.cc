@@ -58,31 +58,42 @@ class Generation {
         decoder_(loaded.tokenizer()),
         parser_(parser, request.stop) {}
 
-  Result<Completion> run(std::span<const TokenId> prompt, std::size_t limit, bool is_bounded) {
+  // `answer_tokens`: what the answer must have room for; 0: not known.
+  Result<Completion> run(const chat::RenderedPrompt& prompt, std::size_t limit,
+                         std::size_t answer_tokens) {
     LOCKET_TRY_STATUS(engine::check_sampling_config(sampling_, loaded_.engine().vocabulary_size()));
-    // With a bound the whole answer's pages are taken now: no surprise in the middle of it. The
+    Result<Completion> completion = answer(prompt, limit, answer_tokens);
+    session_.end_turn();
+    if (completion) completion->memory = session_.memory_use();
+    return completion;
+  }
+
+ private:
+  Result<Completion> answer(const chat::RenderedPrompt& prompt, std::size_t limit,
+                            std::size_t answer_tokens) {
+    engine::PromptLengths lengths = {.system_tokens = prompt.system_ids};
+    // With a bound the whole answer's pages are taken first: no surprise in the middle of it. The
     // last token is never fed to the model.
-    if (is_bounded) {
-      LOCKET_TRY_STATUS(
-          session_.memory().reserve_tokens(static_cast<std::int64_t>(prompt.size() + limit - 1)));
-    }
+    if (answer_tokens > 0) lengths.room_tokens = prompt.ids.size() + answer_tokens - 1;
     const double start = monotonic_seconds();
-    LOCKET_TRY_STATUS(session_.prefill(prompt, hooks_.stop, [&](std::size_t done) {
-      if (hooks_.on_prompt) hooks_.on_prompt(done, prompt.size());
-    }));
+    LOCKET_TRY_STATUS(session_.prefill(
+        prompt.ids, hooks_.stop,
+        [&](std::size_t done) {
+          if (hooks_.on_prompt) hooks_.on_prompt(done, prompt.ids.size());
+        },
+        lengths));
     const double read = monotonic_seconds();
     Completion completion;
     LOCKET_TRY(const chat::FinishReason reason, generate(limit, completion));
     deliver(parser_.push(decoder_.finish()));
     deliver(parser_.finish(reason));
     completion.reply = parser_.reply();
-    completion.prompt_tokens = prompt.size();
+    completion.prompt_tokens = prompt.ids.size();
     completion.prompt_seconds = read - start;
     completion.generation_seconds = monotonic_seconds() - read;
     return completion;
   }
 
- private:
   void deliver(const std::vector<chat::ReplyEvent>& events) const {
     if (!hooks_.on_event) return;
     for (const chat::ReplyEvent& event : events) hooks_.on_event(event);
@@ -150,7 +161,7 @@ Result<Completion> complete(const LoadedModel& loaded, const chat::ChatRequest& 
   LOCKET_TRY(const std::size_t limit,
              generation_limit(loaded.engine().max_positions(), prompt.ids.size(), wanted));
   return Generation(loaded, request, defaults, hooks, prompt.parser)
-      .run(prompt.ids, limit, wanted > 0);
+      .run(prompt, limit, wanted > 0 ? limit : 0);
 }
 
 }  // namespace locket::service

@@ -12,6 +12,7 @@
 #include "chat/message.h"
 #include "chat/reply.h"
 #include "engine/sampler.h"
+#include "engine/session.h"
 #include "service/loaded_model.h"
 
 namespace locket::service {
@@ -39,13 +40,15 @@ struct Completion {
   std::vector<engine::TokenId> token_ids;  // generated, the end token left out
   bool is_cancelled = false;               // stopped by the caller; the reply is what there was
   std::size_t prompt_tokens = 0;
+  engine::MemoryUse memory;  // what was remembered of the prompt
   double prompt_seconds = 0;
   double generation_seconds = 0;
 };
 
 // kUnsupported for images, kContextTooLong and kOverBudget before any work if prompt and max_tokens
 // do not fit, kBadRequest for sampling values out of range, kCancelled if stopped while reading the
-// prompt. One call at a time per model.
+// prompt. What was read and said is remembered, also if it ended early. One call at a time per
+// model.
 [[nodiscard]] Result<Completion> complete(const LoadedModel& loaded,
                                           const chat::ChatRequest& request,
                                           const CompletionDefaults& defaults,

@@ -175,5 +175,52 @@ TEST(RenderTest, TakesTheOtherSpellingOfTheImageToken) {
   EXPECT_EQ(*ids, std::vector{tokenizer->find_added_token(kImageTokenAlias).value()});
 }
 
+// What other conversations begin with, too.
+std::string system_part(std::string_view request) {
+  const RenderedPrompt prompt = render_segments(parse_chat_request(request).value());
+  return join_segments(std::span(prompt.segments).first(prompt.system_segments));
+}
+
+TEST(RenderTest, KnowsWhereInstructionsAndToolsEnd) {
+  const std::string chat = R"({"thinking": {"type": "disabled"}, )";
+  EXPECT_EQ(system_part(chat + R"("messages": [{"role": "user", "content": "q"}]})"),
+            "<｜begin▁of▁sentence｜>");
+  EXPECT_EQ(system_part(chat + R"("messages": [{"role": "system", "content": "s"},
+                {"role": "system", "content": "t"}, {"role": "user", "content": "q"},
+                {"role": "system", "content": "late"}]})"),
+            "<｜begin▁of▁sentence｜><｜System｜>s<｜System｜>t");
+  EXPECT_EQ(system_part(chat + R"("messages": [{"role": "system", "content": "s"}]})"),
+            "<｜begin▁of▁sentence｜><｜System｜>s");
+  EXPECT_EQ(system_part(chat + R"("messages": [{"role": "system", "content": "s"},
+                {"role": "assistant", "content": "a"}]})"),
+            "<｜begin▁of▁sentence｜><｜System｜>s");
+  EXPECT_EQ(system_part(chat + R"("messages": [{"role": "system", "content": "s"},
+                {"role": "latest_reminder", "content": "r"}]})"),
+            "<｜begin▁of▁sentence｜><｜System｜>s");
+  const std::string tools =
+      system_part(chat + std::string(kTool) + R"("messages": [{"role": "user", "content": "q"}]})");
+  EXPECT_TRUE(tools.ends_with("invoke tool calls.\n")) << tools;
+  const std::string thinking = system_part(R"({"messages": [{"role": "user", "content": "q"}]})");
+  EXPECT_TRUE(thinking.ends_with("the more thorough the reasoning)\n\n")) << thinking;
+}
+
+TEST(RenderTest, CountsTheIdsOfInstructions) {
+  const tokenizer::Tokenizer& tokenizer = test_support::small_tokenizer();
+  const auto render = [&](const std::string& question) {
+    return render_v41(parse_chat_request(R"({"messages": [{"role": "system", "content": "Be kind."},
+                          {"role": "user", "content": ")" +
+                                         question + R"("}]})")
+                          .value(),
+                      tokenizer)
+        .value();
+  };
+  const RenderedPrompt one = render("one");
+  const RenderedPrompt two = render("two");
+  ASSERT_EQ(one.system_ids, two.system_ids);
+  const auto parting = std::ranges::mismatch(one.ids, two.ids).in1 - one.ids.begin();
+  EXPECT_EQ(static_cast<std::size_t>(parting), one.system_ids + 1) << "the user token is the same";
+  EXPECT_EQ(one.ids, encode_segments(one.segments, tokenizer).value());
+}
+
 }  // namespace
 }  // namespace locket::chat

@@ -22,11 +22,17 @@ inline std::filesystem::path tiny_folder(std::string_view name) {
 }
 
 // Fails the running test if the model does not load.
-inline LoadedModel load(const std::filesystem::path& folder,
-                        const engine::EngineOptions& options = {}) {
+inline LoadedModel load_remembering(const std::filesystem::path& folder,
+                                    const engine::EngineOptions& options) {
   Result<LoadedModel> loaded = LoadedModel::open(folder, options);
   if (!loaded) throw std::runtime_error(loaded.error().message);
   return std::move(*loaded);
+}
+
+// A model that forgets every request when it has been answered.
+inline LoadedModel load(const std::filesystem::path& folder, engine::EngineOptions options = {}) {
+  options.memory.keeps = engine::MemoryOptions::Keeps::kNothing;
+  return load_remembering(folder, options);
 }
 
 // Loaded once. mini talks; the weights of odd are random numbers.

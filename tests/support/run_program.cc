@@ -31,14 +31,16 @@ int left_until(Clock::time_point end) {
 class ExecLists {
  public:
   explicit ExecLists(const ProgramCall& call) {
+    std::map<std::string, std::string> environment = call.environment;
+    environment.try_emplace("LOCKET_MEMORY", "off");
     texts_.push_back(LOCKET_PROGRAM);
     texts_.insert(texts_.end(), call.arguments.begin(), call.arguments.end());
     const std::size_t argument_count = texts_.size();
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string text = *entry;
-      if (!call.environment.contains(text.substr(0, text.find('=')))) texts_.push_back(text);
+      if (!environment.contains(text.substr(0, text.find('=')))) texts_.push_back(text);
     }
-    for (const auto& [name, value] : call.environment) texts_.push_back(name + "=" + value);
+    for (const auto& [name, value] : environment) texts_.push_back(name + "=" + value);
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       (i < argument_count ? arguments_ : environment_).push_back(texts_[i].data());
     }
@@ -173,18 +175,25 @@ ProgramResult run_program(std::vector<std::string> arguments, std::string input)
   return run_program({.arguments = std::move(arguments), .input = std::move(input)});
 }
 
-TerminalProgram::TerminalProgram(const std::vector<std::string>& arguments) {
-  const ExecLists lists({.arguments = arguments});
+TerminalProgram::TerminalProgram(const std::vector<std::string>& arguments)
+    : TerminalProgram(ProgramCall{.arguments = arguments}) {}
+
+TerminalProgram::TerminalProgram(const ProgramCall& call) {
+  const ExecLists lists(call);
   process_ = ::forkpty(&terminal_, nullptr, nullptr, nullptr);
   if (process_ == 0) lists.exec();
   if (process_ < 0) ADD_FAILURE() << "forkpty: " << std::strerror(errno);
 }
 
+void TerminalProgram::kill() {
+  if (process_ <= 0) return;
+  ::kill(process_, SIGKILL);
+  ::waitpid(process_, nullptr, 0);
+  process_ = -1;
+}
+
 TerminalProgram::~TerminalProgram() {
-  if (process_ > 0) {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
+  kill();
   if (terminal_ >= 0) ::close(terminal_);
 }
 

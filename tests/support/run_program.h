@@ -15,9 +15,11 @@ inline constexpr int kProgramTimeoutMs = 300'000;
 
 struct ProgramCall {
   std::vector<std::string> arguments = {};
-  std::string input = {};                               // all of standard input
-  std::map<std::string, std::string> environment = {};  // set on top of this process's
-  std::filesystem::path folder = {};                    // to run in; empty: the current one
+  std::string input = {};  // all of standard input
+  // Set on top of this process's. LOCKET_MEMORY is off if it is not among them: no test writes into
+  // the memory of the person who runs it.
+  std::map<std::string, std::string> environment = {};
+  std::filesystem::path folder = {};  // to run in; empty: the current one
   int timeout_ms = kProgramTimeoutMs;
 };
 
@@ -35,6 +37,8 @@ ProgramResult run_program(std::vector<std::string> arguments, std::string input 
 class TerminalProgram {
  public:
   explicit TerminalProgram(const std::vector<std::string>& arguments);
+  // Of `call`, arguments and environment count.
+  explicit TerminalProgram(const ProgramCall& call);
   TerminalProgram(const TerminalProgram&) = delete;
   TerminalProgram& operator=(const TerminalProgram&) = delete;
   ~TerminalProgram();
@@ -44,6 +48,8 @@ class TerminalProgram {
   // Waits until the program has printed `text` after what the last successful call found. False if
   // it ends, or the time is over, before.
   bool wait_for(std::string_view text, int timeout_ms = kProgramTimeoutMs);
+  // Ends it at once with SIGKILL.
+  void kill();
   // The exit code, as in ProgramResult; -1 if the time is over before.
   int wait_for_end(int timeout_ms = kProgramTimeoutMs);
 

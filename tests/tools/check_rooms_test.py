@@ -132,7 +132,7 @@ class CheckRoomsTest(SampleTreeTest):
                 ("fmt/format.h", "model/a.cc", "model/a.h"),
                 ("tl/expected.hpp", "base/result.h", "base/file.h"),
                 ("boost/beast.hpp", "server/internal/a.h", "server/a.h"),
-                ("rocksdb/db.h", "cache/disk_store.cc", "cache/page_pool.cc"),
+                ("rocksdb/db.h", "cache/internal/record_store.cc", "cache/disk_store.cc"),
                 ("prometheus/counter.h", "server/metrics.cc", "server/a.cc"),
                 ("immintrin.h", "kernels/a.cc", "model/a.cc"),
                 ("x86intrin.h", "kernels/cpu/a.cc", "base/a.cc"),

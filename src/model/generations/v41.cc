@@ -21,6 +21,13 @@ void observe(const ForwardContext& context, std::string_view name, std::int64_t 
       values.values());
 }
 
+// The rows of `matrix` from `first` on.
+tensor::FloatMatrix rows_from(const tensor::FloatMatrix& matrix, std::size_t first) {
+  tensor::FloatMatrix rest(matrix.rows() - first, matrix.columns());
+  std::ranges::copy(matrix.values().subspan(first * matrix.columns()), rest.values().begin());
+  return rest;
+}
+
 }  // namespace
 
 V41Model::V41Model(V41Config config, const Numerics& numerics)
@@ -110,16 +117,25 @@ tensor::FloatMatrix V41Model::site_input(const ForwardContext& context,
 void V41Model::write_memory(ForwardContext& context, std::int64_t layer,
                             const tensor::FloatMatrix& u, V41SequenceState& state,
                             const Step& step) const {
+  const auto stored = to_size(std::clamp<std::int64_t>(step.write_from - step.first_position, 0,
+                                                       static_cast<std::int64_t>(step.count)));
+  if (stored == step.count) return;
+  const std::int64_t first = step.first_position + static_cast<std::int64_t>(stored);
   const CompressorConfig config = compressor_config(config_, layer);
   const CompressorWeights& weights = *weights_.layers[to_size(layer)].compressor;
-  const tensor::FloatMatrix latents =
-      compress(context, config, weights, u, state.pending[to_size(layer)]);
-  observe(context, "latents", layer, step.first_position, latents);
+  const tensor::FloatMatrix rest = stored == 0 ? tensor::FloatMatrix() : rows_from(u, stored);
+  const tensor::FloatMatrix latents = compress(context, config, weights, stored == 0 ? u : rest,
+                                               state.pending[to_size(layer)]);
+  observe(context, "latents", layer, first, latents);
   write_rows(context, config, weights, latents,
-             {.first_row = step.first_position / role(layer).ratio,
+             {.first_row = first / role(layer).ratio,
               .streams = memory_.layers[to_size(layer)],
               .frequencies = compressed_frequencies_},
              step);
+}
+
+Status V41Model::wait_for_rows(std::int64_t layer, const Step& step) const {
+  return role(layer).ratio > 0 ? step.memory.wait_for_rows() : Status();
 }
 
 void V41Model::attention_site(ForwardContext& context, std::int64_t layer,
@@ -161,7 +177,8 @@ Result<ResidualRows> V41Model::encode(ForwardContext& context, const cache::KvVi
       .pre = {count, to_size(config_.stream_count)}};
   for (std::size_t i = 0; i < count; ++i) rows.pre.row(i)[0] = 1.0f;
   observe(context, "embedding", -1, slice.first_position, rows.streams);
-  Step step = make_step(memory, slice.first_position, count, 0);
+  Step step = make_step(memory, slice.first_position, count, slice.window_start);
+  step.write_from = slice.write_from;
   for (std::int64_t layer = 0; layer < config_.boundary; ++layer) {
     LOCKET_TRY_STATUS(run_layer(context, layer, slice.tokens, state, step, rows));
   }
@@ -180,6 +197,7 @@ Status V41Model::run_layer(ForwardContext& context, std::int64_t layer,
   const tensor::FloatMatrix u =
       site_input(context, weights_.layers[to_size(layer)].attention_norm, rows);
   if (role(layer).writes_rows) write_memory(context, layer, u, state, step);
+  LOCKET_TRY_STATUS(wait_for_rows(layer, step));
   attention_site(context, layer, u, step, rows);
   ffn_site(context, layer, rows);
   return {};
@@ -195,6 +213,7 @@ Status V41Model::decode(ForwardContext& context, const cache::KvView& memory,
     }
     const tensor::FloatMatrix u =
         site_input(context, weights_.layers[to_size(layer)].attention_norm, rows);
+    LOCKET_TRY_STATUS(wait_for_rows(layer, step));
     attention_site(context, layer, u, step, rows);
     ffn_site(context, layer, rows);
   }

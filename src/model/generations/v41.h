@@ -49,6 +49,11 @@ struct V41SequenceState {
 struct TokenSlice {
   std::span<const std::int32_t> tokens;
   std::int64_t first_position = 0;
+  // Encoder windows do not reach below this position: where a run began without rings.
+  std::int64_t window_start = 0;
+  // Rows of positions below are in the memory already: they are read from there, never written.
+  // REQUIRES: a multiple of the layout's largest tokens_per_row.
+  std::int64_t write_from = 0;
 
   std::size_t count() const { return tokens.size() - static_cast<std::size_t>(first_position); }
 };
@@ -113,6 +118,7 @@ class V41Model {
                                  const ResidualRows& rows) const;
   void write_memory(ForwardContext& context, std::int64_t layer, const tensor::FloatMatrix& u,
                     V41SequenceState& state, const Step& step) const;
+  [[nodiscard]] Status wait_for_rows(std::int64_t layer, const Step& step) const;
   void attention_site(ForwardContext& context, std::int64_t layer, const tensor::FloatMatrix& u,
                       Step& step, ResidualRows& rows) const;
   void ffn_site(ForwardContext& context, std::int64_t layer, ResidualRows& rows) const;

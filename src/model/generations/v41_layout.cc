@@ -26,7 +26,8 @@ V41Memory make_v41_memory(const V41Config& config, NumericsMode mode) {
           {.name = "index keys",
            .layer = layer,
            .tokens_per_row = role.ratio,
-           .row_bytes = row_bytes(memory.formats.index_keys, index_dim)});
+           .row_bytes = row_bytes(memory.formats.index_keys, index_dim),
+           .part = cache::PagePart::kKeys});
     } else if (role.kv_source >= 0) {
       place = sources[static_cast<std::size_t>(role.kv_source)];
     }

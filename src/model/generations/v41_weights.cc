@@ -169,6 +169,11 @@ class Loader {
 
 }  // namespace
 
+bool is_streamed_v41_tensor(std::string_view name) {
+  return name.find(".experts.") != std::string_view::npos ||
+         name.find(".engram.embed.") != std::string_view::npos;
+}
+
 Result<LoadedV41Weights> load_v41_weights(const V41Config& config, WeightReader& reader) {
   LoadedV41Weights loaded;
   LOCKET_TRY(loaded.weights, Loader(config, reader).load());

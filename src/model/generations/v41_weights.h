@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -41,6 +42,9 @@ struct LoadedV41Weights {
   V41Weights weights;
   std::string skipped;  // one line about tensors that were recognised and not loaded; may be empty
 };
+
+// Tensors that may stay on disk, read piece by piece: routed experts and Engram tables.
+bool is_streamed_v41_tensor(std::string_view name);
 
 // kBadCheckpoint names the tensor, the file, what was found and what is wanted.
 [[nodiscard]] Result<LoadedV41Weights> load_v41_weights(const V41Config& config,

@@ -1,0 +1,50 @@
+#include "engine/model_memory.h"
+
+#include <memory>
+#include <utility>
+
+#include "cache/page_parts.h"
+#include "engine/model_identity.h"
+#include "model/generations/v41_config.h"
+#include "model/generations/v41_layout.h"
+
+namespace locket::engine {
+
+cache::RootLabel ModelMemory::root_label(const cache::DiskStore& store,
+                                         const std::string& tenant) const {
+  cache::RootLabel root = {.root = {}, .model = label, .identity = identity};
+  root.identity.tenant = tenant;
+  root.root = cache::root_name(store.secret(), root.identity);
+  return root;
+}
+
+cache::PageSizes ModelMemory::page_sizes() const {
+  const auto shared = std::make_shared<const cache::KvLayout>(layout);
+  const auto bytes_of = [shared](cache::PagePart part) {
+    return
+        [shared, part](std::int64_t tokens) { return cache::packed_bytes(*shared, part, tokens); };
+  };
+  return {.key_bytes = bytes_of(cache::PagePart::kKeys),
+          .row_bytes = bytes_of(cache::PagePart::kRows),
+          .snapshot_bytes = layout.ring_bytes()};
+}
+
+Result<ModelMemory> read_model_memory(const checkpoint::Checkpoint& checkpoint,
+                                      const model::Numerics& numerics, WorkerPool& workers) {
+  if (numerics.mode == model::NumericsMode::kPlain) {
+    return fail(ErrorCode::kBadRequest,
+                "memory of mode plain is never stored; use reference or wide");
+  }
+  LOCKET_TRY(const model::V41Config config, model::read_v41_config(checkpoint.config().root()));
+  ModelMemory memory;
+  LOCKET_TRY(memory.identity.model, model_identity(checkpoint, workers));
+  memory.label = checkpoint.folder().filename().string();
+  memory.identity.numerics_mode = numerics.memory_name();
+  memory.identity.numerics_revision = model::kNumericsRevision;
+  memory.layout = model::make_v41_memory(config, numerics.mode).layout;
+  memory.vocabulary_size = config.vocabulary_size;
+  memory.max_positions = config.max_positions;
+  return memory;
+}
+
+}  // namespace locket::engine
