@@ -14,3 +14,5 @@ foreach(source ${bench_sources})
 endforeach()
 # The only benchmark that calls RocksDB itself: to compare with what the store does.
 target_link_libraries(blob_db_bench PRIVATE RocksDB::rocksdb-shared)
+# The soak drives the same traffic as the property test of the engine.
+target_link_libraries(memory_soak_bench PRIVATE locket_test_support)

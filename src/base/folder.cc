@@ -221,6 +221,13 @@ void prefetch_files(const std::filesystem::path& path, std::uint64_t max_bytes) 
   }
 }
 
+void drop_cached_file(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(descriptor);
+}
+
 FolderIdentity folder_identity(const std::filesystem::path& path) {
   struct stat info = {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return {};

@@ -55,6 +55,10 @@ std::uint64_t allocated_bytes_below(const std::filesystem::path& path);
 // Asks the system to have the folder's files in memory soon, at most `max_bytes` of them.
 void prefetch_files(const std::filesystem::path& path, std::uint64_t max_bytes);
 
+// Takes the file out of the system's page cache, as after a restart of the machine; for
+// measurements.
+void drop_cached_file(const std::filesystem::path& path);
+
 // Which folder a path leads to, to notice that it was removed or replaced. {0, 0}: none.
 struct FolderIdentity {
   std::uint64_t device = 0;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kPageTokens = static_cast<std::size_t>(kTokensPerPage);
 constexpr std::size_t kShownTokens = 48;  // on each side of the place where a look-up ends
+constexpr std::size_t kKnownSnapshots = 8;
 constexpr std::uint64_t kMostMisses = 64;
 
 using Tokens = std::span<const std::int32_t>;
@@ -60,7 +61,8 @@ class Explainer {
     found_.hit_tokens = static_cast<std::int64_t>(hit);
     found_.shared_tokens = last_of(tokens_.first(hit));
     found_.wanted_tokens = first_of(tokens_.subspan(hit));
-    find_nearest_snapshot();
+    found_.ended_in = match_.parting ? match_.parting->end.name : at_.name;
+    find_snapshots();
     if (hit == tokens_.size()) return std::move(found_);
     found_.reason = MissReason::kEnd;
     const Tokens rest = tokens_.subspan(in_pages);
@@ -72,13 +74,14 @@ class Explainer {
   }
 
  private:
-  void find_nearest_snapshot() {
+  void find_snapshots() {
     for (std::size_t i = match_.pages.size(); i > 0; --i) {
       const PrefixPoint& end = match_.pages[i - 1].end;
       if (!store_.find_snapshot(end, sizes_)) continue;
-      found_.nearest_snapshot = end.position;
-      return;
+      found_.snapshots.push_back(end.position);
+      if (found_.snapshots.size() == kKnownSnapshots) break;
     }
+    if (!found_.snapshots.empty()) found_.nearest_snapshot = found_.snapshots.front();
   }
 
   // Whether the page that is missing, or a tail in its place, was there once.

@@ -76,6 +76,8 @@ struct MissExplanation {
   std::vector<std::int32_t> stored_tokens;  // what was stored instead, for kParting
   std::optional<RootLabel> other_root;      // for kOtherModel, kOtherTenant
   std::int64_t nearest_snapshot = 0;        // position; 0: none
+  std::vector<std::int64_t> snapshots;      // the nearest few positions, highest first
+  PageName ended_in = {};                   // the last page that was of use, or the root
   double seconds = 0;                       // when it was evicted, dropped or removed; 0: unknown
 };
 

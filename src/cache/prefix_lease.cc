@@ -17,6 +17,7 @@ PrefixLease::PrefixLease(PrefixLease&& other) noexcept
       tenant_(std::move(other.tenant_)),
       root_(other.root_),
       path_(std::move(other.path_)),
+      pages_at_open_(other.pages_at_open_),
       held_(std::exchange(other.held_, kNoNode)),
       found_(other.found_),
       restore_(std::move(other.restore_)),
@@ -222,12 +223,23 @@ Status PrefixLease::end_turn(std::span<const std::int32_t> tokens, const TurnLen
 }
 
 void PrefixLease::drop_restored() {
-  if (restore_ != nullptr) {
+  const std::size_t restored = restore_ == nullptr ? 0 : restore_->pages().size();
+  if (restored > 0) {
     static_cast<void>(restore_->wait());
     for (const StoredPage& page : restore_->pages()) memory_->options_.disk->drop_page(page);
   }
   if (parting_on_disk_) memory_->options_.disk->drop_page(*parting_on_disk_);
   parting_on_disk_.reset();
+  hold(kNoNode);
+  // What this lease has made known of it goes, too, unless others hold it.
+  const std::lock_guard lock(memory_->mutex_);
+  while (path_.size() > pages_at_open_) {
+    const TreeNode& node = memory_->tree_.node(path_.back());
+    if (!node.children.empty() || node.pins > 0) break;
+    memory_->remove_node(path_.back());
+    path_.pop_back();
+  }
+  is_detached_ = true;
 }
 
 double PrefixLease::restore_seconds() const {

@@ -54,7 +54,8 @@ class PrefixLease {
   [[nodiscard]] Status end_turn(std::span<const std::int32_t> tokens, const TurnLengths& lengths,
                                 SequenceMemory& sequence);
 
-  // Forgets what came from disk for this sequence, here and there: it led a run astray.
+  // Forgets what came from disk for this sequence, here and there: it led a run astray. The lease
+  // is of no more use.
   void drop_restored();
 
   // Seconds from open() until the last row had come from disk; 0: nothing came from there, or not
@@ -85,6 +86,7 @@ class PrefixLease {
   std::string tenant_;
   NodeId root_;
   std::vector<NodeId> path_;  // full pages that are known, first to last; the last one is pinned
+  std::size_t pages_at_open_ = 0;  // of path_: those that were in memory already
   NodeId held_ = kNoNode;
   FoundPrefix found_;
   std::unique_ptr<RowRestore> restore_;        // pages after path_ that come from disk

@@ -114,6 +114,7 @@ PrefixMemory::Lookup PrefixMemory::look_up(PrefixLease& lease,
     point = tree_.node(last).end;
   }
   lease.path_ = found.tree.pages;
+  lease.pages_at_open_ = lease.path_.size();
   lease.hold(lease.path_.empty() ? kNoNode : lease.path_.back());
   const auto in_pages = static_cast<std::size_t>(point.position);
   if (options_.disk != nullptr && found.tree.tokens < static_cast<std::int64_t>(tokens.size())) {

@@ -8,6 +8,7 @@ namespace locket::cli {
 
 int run_program(int argc, char** argv);
 
+int run_cache(const CacheOptions& options);
 int run_chat(const ChatOptions& options);
 int run_demo(const DemoOptions& options);
 int run_demo_worker(const DemoWorkerOptions& options);

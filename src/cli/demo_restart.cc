@@ -98,7 +98,8 @@ struct Answered {
   std::string logits;
   std::string answer;
 
-  std::size_t computed_tokens() const { return prompt_tokens - disk_tokens; }
+  // New ones, and those that have to fill the windows again.
+  std::size_t run_tokens() const { return prompt_tokens - disk_tokens + replayed_tokens; }
 };
 
 Result<nlohmann::json> read_report(ChildProcess& worker) {
@@ -147,11 +148,10 @@ void print_comparison(const Answered& restored, const Answered& computed) {
   table.add_row({"", "from disk", "computed again"});
   table.add_row(
       {"tokens of the prompt", grouped(restored.prompt_tokens), grouped(computed.prompt_tokens)});
+  table.add_row({"their memory read from disk", grouped(restored.disk_tokens),
+                 grouped(computed.disk_tokens)});
   table.add_row(
-      {"restored from disk", grouped(restored.disk_tokens), grouped(computed.disk_tokens)});
-  table.add_row(
-      {"computed", grouped(restored.computed_tokens()), grouped(computed.computed_tokens())});
-  table.add_row({"computed again for the window", grouped(restored.replayed_tokens), "0"});
+      {"run through the model", grouped(restored.run_tokens()), grouped(computed.run_tokens())});
   table.add_row({"time to the first token", milliseconds(restored.first_token_seconds),
                  milliseconds(computed.first_token_seconds)});
   fmt::print("{}", table.text(2));
@@ -197,12 +197,15 @@ Status show_restart(const DemoOptions& options, const ModelSetup& setup,
       conversation.request.messages.size() - 1, "you",
       conversation.request.messages.back().content.front().text, "mini", restored.answer);
   print_comparison(restored, computed);
+  const cache::KvLayout& layout = setup.model().memory().layout;
   fmt::print(
-      "\nThe times are medians of {} new processes each, after loading the model ({:.2f} s). The\n"
-      "logits of the prompt's last token are the same bits in all of them (SHA-256 {}...).\n"
-      "On disk: {} bytes for {} tokens, {} bytes a token.\n",
-      kRuns, restored.load_seconds, restored.logits.substr(0, 16), grouped(bytes), grouped(tokens),
-      grouped(bytes / tokens));
+      "\nThe times are medians of {} new processes each, without the {:.2f} s of loading the "
+      "model.\n"
+      "The logits of the prompt's last token are the same bits in all of them (SHA-256 {}...).\n"
+      "On disk: {} bytes for {} tokens, {} a token; {} of them are what the model keeps of a\n"
+      "token, the others its newest windows and the store's own files. All of it is removed now.\n",
+      kRuns, restored.load_seconds, restored.logits.substr(0, 12), grouped(bytes), grouped(tokens),
+      grouped(bytes / tokens), grouped_decimal(layout.bytes_per_token()));
   return {};
 }
 

@@ -2,40 +2,16 @@
 
 #include <cstdio>
 #include <fmt/format.h>
-#include <unistd.h>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/memory_path.h"
 #include "cli/model_path.h"
+#include "cli/progress_line.h"
 
 namespace locket::cli {
 namespace {
-
-// A line that is written over on a terminal; nothing elsewhere.
-class ProgressLine {
- public:
-  explicit ProgressLine(std::string what)
-      : what_(std::move(what)), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  ~ProgressLine() {
-    if (shown_ >= 0) std::fputs("\r\033[K", stderr);
-  }
-
-  void show(std::uint64_t done, std::uint64_t total) {
-    const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
-    if (!is_terminal_ || percent == shown_) return;
-    shown_ = percent;
-    std::fputs(fmt::format("\r{} {:3} %", what_, percent).c_str(), stderr);
-  }
-
- private:
-  std::string what_;
-  bool is_terminal_;
-  int shown_ = -1;
-};
 
 // Of a default place that cannot be used.
 void warn_without_disk(const std::string& reason) {

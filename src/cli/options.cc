@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <iostream>
 
+#include "cli/cache_options.h"
 #include "cli/common_options.h"
 #include "service/conversation.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr int kWrongUse = 2;
 
 struct Commands {
+  CacheOptions cache;
   ChatOptions chat;
   DemoOptions demo;
   DemoWorkerOptions demo_worker;
@@ -70,8 +72,13 @@ void add_chat(CLI::App& app, ChatOptions& options) {
                       "is one (in the memory's folder)")
           ->check(CLI::Validator(session_name_fault, ""))
           ->option_text("NAME");
-  command.add_flag("--sessions", options.lists_sessions, "list the kept conversations")
-      ->excludes(session);
+  auto* list =
+      command.add_flag("--sessions", options.lists_sessions, "list the kept conversations");
+  command.callback([session, list] {
+    if (session->count() > 0 && list->count() > 0) {
+      throw CLI::ExcludesError("--sessions", "--session");
+    }
+  });
   add_effort(command, options.effort);
 }
 
@@ -215,6 +222,7 @@ void add_parse(CLI::App& app, ParseOptions& options) {
 }
 
 std::optional<Command> chosen_command(const CLI::App& app, const Commands& commands) {
+  if (app.got_subcommand("cache")) return commands.cache;
   if (app.got_subcommand("chat")) return commands.chat;
   if (app.got_subcommand("demo")) return commands.demo;
   if (app.got_subcommand("demo-worker")) return commands.demo_worker;
@@ -243,20 +251,33 @@ void add_commands(CLI::App& app, Commands& commands) {
   add_run(app, commands.run);
   add_inspect(app, commands.inspect);
   add_memory(app, commands.memory);
+  add_cache(app, commands.cache);
   add_trace(app, commands.trace);
   add_tokens(app, commands.tokens);
   add_render(app, commands.render);
   add_parse(app, commands.parse);
 }
 
+// The innermost command that was named, as the user wrote it.
+const CLI::App* named_command(const CLI::App& app, std::string& words) {
+  const CLI::App* command = &app;
+  words = "locket";
+  for (auto named = app.get_subcommands(); !named.empty(); named = command->get_subcommands()) {
+    command = named.front();
+    words += " " + command->get_name();
+  }
+  return command;
+}
+
 ParsedOptions wrong_use(const CLI::App& app, const CLI::Error& error) {
-  const auto parsed = app.get_subcommands();
-  const auto unknown = app.remaining();
-  const std::string command = parsed.empty() ? "locket" : "locket " + parsed.front()->get_name();
-  const std::string message = parsed.empty() && !unknown.empty()
+  std::string words;
+  const CLI::App* const command = named_command(app, words);
+  const auto unknown = command->remaining();
+  const bool is_group = command->get_require_subcommand_min() > 0 || command == &app;
+  const std::string message = is_group && !unknown.empty()
                                   ? fmt::format("there is no command \"{}\"", unknown.front())
                                   : error.what();
-  fmt::print(stderr, "{}: {}\n{} --help explains the options\n", command, message, command);
+  fmt::print(stderr, "{}: {}\n{} --help explains the options\n", words, message, words);
   return {std::nullopt, kWrongUse};
 }
 

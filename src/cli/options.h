@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -33,6 +34,25 @@ struct SamplingOptions {
   std::int64_t max_tokens = 0;  // 0: to the end of the context
   std::vector<std::string> stop;
 };
+
+// locket cache, whichever of its commands.
+struct CacheOptions {
+  enum class Action { kLs, kStat, kVerify, kExport, kImport, kPrewarm, kPin, kRm, kWhy, kCount };
+  Action action = Action::kLs;
+  ModelOptions model;
+  bool json = false;
+  bool all = false;                // ls, rm
+  bool yes = false;                // rm
+  bool repair = false;             // verify
+  bool off = false;                // pin
+  std::string name;                // first digits of a prefix's name
+  std::string prompt;              // -p: one user message
+  std::filesystem::path messages;  // --messages FILE: a chat request as JSON
+  std::string effort;
+  std::filesystem::path file;                // export, import
+  std::vector<std::filesystem::path> files;  // prewarm
+};
+std::string_view cache_action_name(CacheOptions::Action action);
 
 struct ChatOptions {
   ModelOptions model;
@@ -102,8 +122,9 @@ struct TraceOptions {
   std::filesystem::path from;
 };
 
-using Command = std::variant<ChatOptions, DemoOptions, DemoWorkerOptions, InspectOptions, MemoryOptions, ParseOptions,
-                             RenderOptions, RunOptions, TokensOptions, TraceOptions>;
+using Command = std::variant<CacheOptions, ChatOptions, DemoOptions, DemoWorkerOptions,
+                             InspectOptions, MemoryOptions, ParseOptions, RenderOptions, RunOptions,
+                             TokensOptions, TraceOptions>;
 
 // The command that `argc`, `argv` ask for. `exit_code` is set and no command returned when the
 // parser has already answered (--help, --version, wrong use).

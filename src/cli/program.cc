@@ -6,6 +6,7 @@ namespace locket::cli {
 namespace {
 
 // One overload per command; std::visit below does not compile if one is missing.
+int run(const CacheOptions& options) { return run_cache(options); }
 int run(const ChatOptions& options) { return run_chat(options); }
 int run(const DemoOptions& options) { return run_demo(options); }
 int run(const DemoWorkerOptions& options) { return run_demo_worker(options); }

@@ -44,7 +44,29 @@ Result<ModelMemory> read_model_memory(const checkpoint::Checkpoint& checkpoint,
   memory.layout = model::make_v41_memory(config, numerics.mode).layout;
   memory.vocabulary_size = config.vocabulary_size;
   memory.max_positions = config.max_positions;
+  memory.geometry = {.window = config.sliding_window,
+                     .encoder_layers = config.boundary,
+                     .group = memory.layout.largest_tokens_per_row()};
+  memory.decoder_layers = config.layer_count - config.boundary;
   return memory;
+}
+
+MemoryForecast forecast_request(cache::DiskStore& store, const ModelMemory& memory,
+                                std::span<const std::int32_t> tokens, ReplayMode replay) {
+  MemoryForecast forecast;
+  forecast.explanation =
+      cache::explain_miss(store, memory.root_label(store, {}), tokens, memory.page_sizes());
+  const std::int64_t group = memory.geometry.group;
+  forecast.hit_tokens = forecast.explanation.hit_tokens / group * group;
+  const auto prompt = static_cast<std::int64_t>(tokens.size());
+  const ReplayReach reach = {.window = memory.geometry.window,
+                             .decoder_layers = memory.decoder_layers};
+  forecast.plan = cache::make_replay_plan({.prompt_tokens = prompt,
+                                           .stored_tokens = forecast.hit_tokens,
+                                           .decoder_tokens = replay_length(replay, prompt, reach),
+                                           .snapshots = forecast.explanation.snapshots},
+                                          memory.geometry);
+  return forecast;
 }
 
 }  // namespace locket::engine

@@ -81,7 +81,7 @@ Status Session::prefill(std::span<const TokenId> prompt, const std::stop_token& 
 }
 
 // Damaged bytes are found while they are used, and what looks sound may still lead a run astray:
-// then what was restored is forgotten and the run begins anew, the last time without memory.
+// then what was restored is forgotten and the run begins anew, in the end without memory.
 bool Session::is_worth_another_try(const Error& error) {
   const bool is_damaged = error.code == ErrorCode::kBadMemory;
   const bool has_restored = lease_ && lease_->found().disk_tokens > 0;
@@ -89,7 +89,7 @@ bool Session::is_worth_another_try(const Error& error) {
     return false;
   if (!is_damaged) lease_->drop_restored();
   use_.retries += 1;
-  trusts_memory_ = is_damaged && use_.retries < kMostRetries;
+  trusts_memory_ = use_.retries < kMostRetries;
   return true;
 }
 

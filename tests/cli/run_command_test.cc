@@ -38,7 +38,7 @@ TEST(RunCommandTest, PrintsTheAnswerAndNothingElse) {
 TEST(RunCommandTest, TellsTheSpeedInATerminal) {
   test_support::TerminalProgram program(run_mini({"-p", kStatement}));
   EXPECT_TRUE(program.wait_for(kAnswer)) << program.screen();
-  EXPECT_TRUE(program.wait_for(" prompt tokens at ")) << program.screen();
+  EXPECT_TRUE(program.wait_for(" prompt tokens remembered, read at ")) << program.screen();
   EXPECT_TRUE(program.wait_for(", stop]")) << program.screen();
   EXPECT_EQ(program.wait_for_end(), 0);
 }
@@ -66,7 +66,7 @@ TEST(RunCommandTest, GivesEveryFieldAsJson) {
                            "prompt_tokens_per_second", "tokens_per_second"}) {
     EXPECT_GT(answer.at("timings").at(name).get<double>(), 0.0) << name;
   }
-  EXPECT_EQ(answer.size(), 8U);
+  EXPECT_EQ(answer.size(), 9U);
   EXPECT_EQ(answer.at("timings").size(), 5U);
 }
 

@@ -48,9 +48,9 @@ struct PrefixTurn {
 };
 
 struct PrefixWishes {
-  std::size_t from_page = 0;            // pages before it are not part of the turn
-  std::vector<std::int64_t> snapshots;  // positions, page boundaries
-  PayloadSizes sizes;
+  std::size_t from_page = 0;                 // pages before it are not part of the turn
+  std::vector<std::int64_t> snapshots = {};  // positions, page boundaries
+  PayloadSizes sizes = {};
 };
 
 // All pages of `tokens` from one on, the last perhaps a tail.

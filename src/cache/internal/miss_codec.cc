@@ -89,7 +89,9 @@ std::string encode_miss(std::string_view key, const RecordedMiss& miss) {
   put_tokens(writer, explanation.stored_tokens);
   writer.number(static_cast<std::uint8_t>(explanation.other_root.has_value() ? 1 : 0));
   put_label(writer, explanation.other_root.value_or(RootLabel{}));
-  writer.number(explanation.nearest_snapshot);
+  writer.number(static_cast<std::uint32_t>(explanation.snapshots.size()));
+  for (const std::int64_t position : explanation.snapshots) writer.number(position);
+  writer.raw(explanation.ended_in);
   put_time(writer, explanation.seconds);
   return seal_record(key, writer.take());
 }
@@ -113,7 +115,12 @@ std::optional<RecordedMiss> decode_miss(std::string_view key, std::string_view v
   const bool has_other_root = reader.number<std::uint8_t>() != 0;
   RootLabel other = get_label(reader);
   if (has_other_root) explanation.other_root = std::move(other);
-  explanation.nearest_snapshot = reader.number<std::int64_t>();
+  const auto snapshots = std::min(reader.number<std::uint32_t>(), kMostTokens);
+  for (std::uint32_t i = 0; i < snapshots; ++i) {
+    explanation.snapshots.push_back(reader.number<std::int64_t>());
+  }
+  if (!explanation.snapshots.empty()) explanation.nearest_snapshot = explanation.snapshots.front();
+  reader.raw(explanation.ended_in);
   explanation.seconds = get_time(reader);
   if (!reader.is_complete() || miss.prompt_tokens < 0 || explanation.hit_tokens < 0) {
     return std::nullopt;
