@@ -121,6 +121,8 @@ Results replay_all(const Trace& trace, const Options& options) {
     std::vector<Tally>& tallies = results.tallies.emplace_back();
     for (const std::uint64_t budget : results.budgets) {
       tallies.push_back(replay_trace(trace, kind, budget, ideal));
+      fmt::print(stderr, "{}, {}: {:.2f} %\n", kind.name, budget_text(budget),
+                 100 * tallies.back().hit_rate());
     }
   }
   return results;

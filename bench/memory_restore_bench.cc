@@ -222,17 +222,25 @@ void make_plain_file(const fs::path& path, std::size_t bytes) {
   LOCKET_CHECK(file->sync().has_value());
 }
 
-double read_plain(const fs::path& path, std::size_t bytes) {
+enum class Target {
+  kReused,  // one block for each thread: what the disk gives
+  kFresh    // memory for all bytes, new from the system, as a restore needs it
+};
+
+double read_plain(const fs::path& path, std::size_t bytes, Target target) {
   const auto file = DirectFile::open(path);
   LOCKET_CHECK(file.has_value());
   std::atomic<std::size_t> next = 0;
   const double begin = monotonic_seconds();
+  const DirectBuffer all(target == Target::kFresh ? bytes + kPlainBlock : 0);
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < kPlainThreads; ++i) {
     threads.emplace_back([&] {
       const DirectBuffer buffer(kPlainBlock);
       for (std::size_t at = kPlainBlock * next++; at < bytes; at = kPlainBlock * next++) {
-        LOCKET_CHECK(file->read(at, buffer.bytes()).has_value());
+        const auto block =
+            target == Target::kFresh ? all.bytes().subspan(at, kPlainBlock) : buffer.bytes();
+        LOCKET_CHECK(file->read(at, block).has_value());
       }
     });
   }
@@ -247,16 +255,18 @@ void measure(const Wishes& wishes, std::size_t tokens) {
   const double written = write_prefix(folder, prefix);
   const std::size_t bytes = tokens * (kKeyBytes + kRowBytes) + kSnapshotBytes;
   make_plain_file(plain, bytes);
-  std::vector<double> opens, finds, firsts, alls, plains, ratios, parts;
+  std::vector<double> opens, finds, firsts, alls, plains, fresh, ratios, fresh_ratios, parts;
   for (std::size_t run = 0; run < wishes.runs; ++run) {
     forget_cached(folder);
-    plains.push_back(read_plain(plain, bytes));
+    plains.push_back(read_plain(plain, bytes, Target::kReused));
+    fresh.push_back(read_plain(plain, bytes, Target::kFresh));
     const Restore seconds = restore(folder, prefix, wishes.threads);
     opens.push_back(seconds.open);
     finds.push_back(seconds.find);
     firsts.push_back(seconds.first);
     alls.push_back(seconds.all);
     ratios.push_back(seconds.all / plains.back());
+    fresh_ratios.push_back(seconds.all / fresh.back());
     parts.push_back(seconds.first / seconds.all);
   }
   const double snapshots = static_cast<double>(prefix.snapshots.size() * kSnapshotBytes);
@@ -264,12 +274,13 @@ void measure(const Wishes& wishes, std::size_t tokens) {
   const auto count = static_cast<double>(tokens);
   fmt::print(
       "{{\"tokens\": {}, \"open_ms\": {:.1f}, \"find_ms\": {:.1f}, \"keys_first_ms\": {:.1f}, "
-      "\"restore_ms\": {:.1f}, \"plain_ms\": {:.1f}, \"restore_per_plain\": {:.3f}, "
+      "\"restore_ms\": {:.1f}, \"plain_ms\": {:.1f}, \"plain_fresh_ms\": {:.1f}, "
+      "\"restore_per_plain\": {:.3f}, \"restore_per_plain_fresh\": {:.3f}, "
       "\"keys_first_per_restore\": {:.3f}, \"bytes_per_token\": {:.1f}, "
       "\"snapshot_bytes_per_token\": {:.1f}, \"written_per_stored\": {:.3f}}}\n",
       tokens, 1e3 * median(opens), 1e3 * median(finds), 1e3 * median(firsts), 1e3 * median(alls),
-      1e3 * median(plains), median(ratios), median(parts), (size - snapshots) / count,
-      snapshots / count, written);
+      1e3 * median(plains), 1e3 * median(fresh), median(ratios), median(fresh_ratios),
+      median(parts), (size - snapshots) / count, snapshots / count, written);
   fs::remove_all(folder);
   fs::remove(plain);
 }

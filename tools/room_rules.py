@@ -58,7 +58,7 @@ WORDS = [
     (r"\bco_(?:await|return|yield)\b", ["server/*"], "coroutines stay in server"),
     (r"\bstd::(?:jthread|thread|async)\b|\bpthread_create\b", ["base/*"],
      "only base creates threads"),
-    (r"(?<![\w>])(?:::\s*)?(?:v?fork|exec(?:v|l)p?e?|posix_spawnp?)\s*\(|\bstd::system\b", ["base/*"],
+    (r"(?<![\w>.])(?:v?fork|exec[lv]p?e?|posix_spawnp?)\s*\(|\bstd::system\b", ["base/*"],
      "only base starts processes"),
     (r"\b(?:fopen|freopen|creat)\s*\(|(?<![\w>])::\s*open(?:at|64)?\s*\("
      r"|\bstd::(?:basic_)?(?:[io]?fstream|filebuf)\b", ["base/*"], "only base opens files"),

@@ -63,7 +63,6 @@ Replay::Replay(const Trace& trace, const RowKind& kind, std::optional<std::uint6
 }
 
 std::int64_t Replay::serve(const Request& request) {
-  now_ = std::max(now_, static_cast<std::uint64_t>(request.time));
   tokens_.clear();
   append_tokens(trace_.options.seed, request.prompt, tokens_);
   Found found = look_up();
@@ -96,7 +95,7 @@ Replay::Found Replay::look_up() {
   if (found.plan.uses_snapshot) {
     pin(found, found.match.pages[static_cast<std::size_t>(found.plan.start) / kPage - 1]);
   }
-  for (const NodeId node : found.pinned) tree_.touch(node, now_);
+  for (const NodeId node : found.pinned) tree_.touch(node, ++now_);
   return found;
 }
 
@@ -132,7 +131,7 @@ std::vector<NodeId> Replay::keep_pages(Found& found, std::size_t prompt_pages) {
       return pages;
     }
     pin(found, at);
-    tree_.touch(at, now_);
+    tree_.touch(at, ++now_);
     pages.push_back(at);
     rest = rest.subspan(kPage);
   }
@@ -151,10 +150,9 @@ void Replay::keep_tail(NodeId parent, std::span<const std::int32_t> tokens) {
     }
   }
   const NodeId tail = add_page(parent, tokens);
-  if (tail != kNoNode) tree_.touch(tail, now_);
+  if (tail != kNoNode) tree_.touch(tail, ++now_);
 }
 
-// Snapshots of earlier turns that this turn's replace go, unless others branch off there.
 void Replay::keep_snapshots(const Request& request, const Found& found,
                             const std::vector<NodeId>& pages) {
   if (kind_.snapshot_bytes == 0) return;
@@ -163,13 +161,7 @@ void Replay::keep_snapshots(const Request& request, const Found& found,
                                 .system_tokens = request.system_tokens,
                                 .total_tokens = static_cast<std::int64_t>(tokens_.size()),
                                 .window = kind_.geometry.window});
-  for (const NodeId page : pages) {
-    const cache::TreeNode& node = tree_.node(page);
-    const bool is_replaced = node.snapshot && node.children.size() <= 1 &&
-                             node.end.position > request.system_tokens &&
-                             !wanted.contains(node.end.position);
-    if (is_replaced) remove_snapshot(page);
-  }
+  trim_snapshots(pages, wanted);
   for (const std::int64_t boundary : wanted) {
     const auto page = static_cast<std::size_t>(boundary / kTokensPerPage);
     if (boundary < found.plan.exact_from || page > pages.size()) continue;
@@ -177,6 +169,19 @@ void Replay::keep_snapshots(const Request& request, const Found& found,
     if (tree_.node(node).snapshot || !make_room(kind_.snapshot_bytes)) continue;
     tree_.set_snapshot(node, snapshot_);
     snapshots_ += 1;
+  }
+}
+
+// Of those that this turn does not ask for, the newest few stay, and the spaced ones.
+void Replay::trim_snapshots(const std::vector<NodeId>& pages,
+                            const std::set<std::int64_t>& wanted) {
+  constexpr std::int64_t kSpacing = cache::kPagesPerSpacedSnapshot * kTokensPerPage;
+  std::int64_t newest = 0;
+  for (std::size_t i = pages.size(); i-- > 0;) {
+    const cache::TreeNode& node = tree_.node(pages[i]);
+    const std::int64_t position = node.end.position;
+    if (!node.snapshot || wanted.contains(position) || position % kSpacing == 0) continue;
+    if (++newest > cache::kNewestSnapshots) remove_snapshot(pages[i]);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,8 @@ class Replay {
   void keep_tail(cache::NodeId parent, std::span<const std::int32_t> tokens);
   void keep_snapshots(const Request& request, const Found& found,
                       const std::vector<cache::NodeId>& pages);
+  void trim_snapshots(const std::vector<cache::NodeId>& pages,
+                      const std::set<std::int64_t>& wanted);
   // kNoNode if there is no room.
   cache::NodeId add_page(cache::NodeId parent, std::span<const std::int32_t> tokens);
   bool make_room(std::uint64_t bytes);
@@ -96,7 +99,7 @@ class Replay {
   std::uint64_t pages_ = 0;
   std::uint64_t snapshots_ = 0;
   std::int64_t held_tokens_ = 0;
-  std::uint64_t now_ = 0;
+  std::uint64_t now_ = 0;  // counts uses, as the memory of the engine does
   std::int64_t full_requests_ = 0;
   double full_token_sum_ = 0;
   Tally tally_;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/system_memory.h"
 #include "engine/model_identity.h"
+#include "engine/model_memory.h"
 
 namespace locket::engine {
 namespace {
@@ -55,7 +56,7 @@ Status Engine::open_memory(const EngineOptions& options) {
   if (options.memory.keeps == MemoryOptions::Keeps::kNothing) return {};
   const model::Numerics& numerics = model_.numerics();
   cache::PrefixMemoryOptions memory;
-  memory.model_label = checkpoint_.folder().filename().string();
+  memory.model_label = model_label(checkpoint_.folder());
   memory.identity.numerics_mode = numerics.memory_name();
   memory.identity.numerics_revision = model::kNumericsRevision;
   memory.restart_tokens = model_.config().boundary * (model_.config().sliding_window - 1);

@@ -10,6 +10,11 @@
 
 namespace locket::engine {
 
+std::string model_label(const std::filesystem::path& folder) {
+  return folder.has_filename() ? folder.filename().string()
+                               : folder.parent_path().filename().string();
+}
+
 cache::RootLabel ModelMemory::root_label(const cache::DiskStore& store,
                                          const std::string& tenant) const {
   cache::RootLabel root = {.root = {}, .model = label, .identity = identity};
@@ -38,7 +43,7 @@ Result<ModelMemory> read_model_memory(const checkpoint::Checkpoint& checkpoint,
   LOCKET_TRY(const model::V41Config config, model::read_v41_config(checkpoint.config().root()));
   ModelMemory memory;
   LOCKET_TRY(memory.identity.model, model_identity(checkpoint, workers));
-  memory.label = checkpoint.folder().filename().string();
+  memory.label = model_label(checkpoint.folder());
   memory.identity.numerics_mode = numerics.memory_name();
   memory.identity.numerics_revision = model::kNumericsRevision;
   memory.layout = model::make_v41_memory(config, numerics.mode).layout;
@@ -59,8 +64,8 @@ MemoryForecast forecast_request(cache::DiskStore& store, const ModelMemory& memo
   const std::int64_t group = memory.geometry.group;
   forecast.hit_tokens = forecast.explanation.hit_tokens / group * group;
   const auto prompt = static_cast<std::int64_t>(tokens.size());
-  const ReplayReach reach = {.window = memory.geometry.window,
-                             .decoder_layers = memory.decoder_layers};
+  const DecoderGeometry reach = {.window = memory.geometry.window,
+                                .decoder_layers = memory.decoder_layers};
   forecast.plan = cache::make_replay_plan({.prompt_tokens = prompt,
                                            .stored_tokens = forecast.hit_tokens,
                                            .decoder_tokens = replay_length(replay, prompt, reach),

@@ -19,6 +19,9 @@
 
 namespace locket::engine {
 
+// What people know a checkpoint by: the name of its folder.
+std::string model_label(const std::filesystem::path& folder);
+
 struct ModelMemory {
   std::string label;               // the folder's name, for people
   cache::MemoryIdentity identity;  // without a tenant

@@ -29,7 +29,7 @@ std::optional<ReplayMode> find_replay_mode(std::string_view name) {
 }
 
 std::int64_t replay_length(ReplayMode mode, std::int64_t prompt_tokens,
-                           const ReplayGeometry& geometry) {
+                           const DecoderGeometry& geometry) {
   switch (mode) {
     case ReplayMode::kBounded:
       return std::min(prompt_tokens, geometry.window);

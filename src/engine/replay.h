@@ -18,7 +18,7 @@ enum class ReplayMode {
 std::string_view replay_mode_name(ReplayMode mode);
 std::optional<ReplayMode> find_replay_mode(std::string_view name);
 
-struct ReplayGeometry {
+struct DecoderGeometry {
   std::int64_t window = 0;
   std::int64_t decoder_layers = 0;
 };
@@ -26,6 +26,6 @@ struct ReplayGeometry {
 // R: prompt tokens that the decoder runs over. bounded min(N, W); exact min(N, L * (W - 1) + 1);
 // full N.
 std::int64_t replay_length(ReplayMode mode, std::int64_t prompt_tokens,
-                           const ReplayGeometry& geometry);
+                           const DecoderGeometry& geometry);
 
 }  // namespace locket::engine

@@ -81,6 +81,7 @@ Result<Conversation> read_fields(const Json& file) {
   Conversation conversation = {.name = file.at("name").get<std::string>(),
                                .model = file.at("model").get<std::string>(),
                                .system = file.at("system").get<std::string>()};
+  LOCKET_TRY_STATUS(check_conversation_name(conversation.name));
   if (file.at("thinking").get<bool>()) conversation.thinking = chat::ThinkingMode::kThinking;
   const Json& effort = file.at("effort");
   if (!effort.is_number_integer() || effort < 1 || effort > 100) {

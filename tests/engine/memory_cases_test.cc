@@ -55,7 +55,9 @@ TEST_F(MemoryCasesTest, B03_ReusesAtEveryLengthInMemoryAndFromDisk) {
         prompt = joined(prompt, ids(static_cast<std::uint32_t>(7'000 + common + from_disk), 33));
         const MemoryUse use = read(prompt);
         EXPECT_EQ(use.hit_tokens, common / 2 * 2);
-        if (from_disk) EXPECT_EQ(use.disk_tokens, use.hit_tokens);
+        if (from_disk) {
+          EXPECT_EQ(use.disk_tokens, use.hit_tokens);
+        }
       }
     }
   }

@@ -18,7 +18,7 @@ TEST(ReplayTest, EveryModeIsFoundByItsName) {
 
 // The released geometry: a window of 128, 20 decoder layers, which see 2,541 positions.
 TEST(ReplayTest, HasTheReleasedLengths) {
-  const ReplayGeometry geometry = {.window = 128, .decoder_layers = 20};
+  const DecoderGeometry geometry = {.window = 128, .decoder_layers = 20};
   for (const std::int64_t prompt : {1, 127, 128, 129, 2'540, 2'541, 2'542, 1'000'000}) {
     EXPECT_EQ(replay_length(ReplayMode::kBounded, prompt, geometry), prompt < 128 ? prompt : 128);
     EXPECT_EQ(replay_length(ReplayMode::kExact, prompt, geometry), prompt < 2'541 ? prompt : 2'541);
@@ -27,7 +27,7 @@ TEST(ReplayTest, HasTheReleasedLengths) {
 }
 
 TEST(ReplayTest, AWindowOfOneSeesOnePosition) {
-  const ReplayGeometry geometry = {.window = 1, .decoder_layers = 20};
+  const DecoderGeometry geometry = {.window = 1, .decoder_layers = 20};
   EXPECT_EQ(replay_length(ReplayMode::kBounded, 50, geometry), 1);
   EXPECT_EQ(replay_length(ReplayMode::kExact, 50, geometry), 1);
 }
