@@ -179,7 +179,11 @@ struct Restore {
   double all = 0;
 };
 
-Restore restore(const fs::path& folder, const Prefix& prefix, std::size_t threads) {
+constexpr std::size_t kPageBytes = kPageTokens * (kKeyBytes + kRowBytes);
+
+// `held`: memory that the process has already; empty: it comes new from the system.
+Restore restore(const fs::path& folder, const Prefix& prefix, std::size_t threads,
+                const DirectBuffer& held) {
   Restore seconds;
   double begin = monotonic_seconds();
   auto opened = cache::DiskStore::open({.directory = folder, .read_threads = threads});
@@ -192,8 +196,8 @@ Restore restore(const fs::path& folder, const Prefix& prefix, std::size_t thread
   LOCKET_CHECK(match.pages.size() == prefix.tokens.size() / kPageTokens);
   const auto snapshot = store.find_snapshot(match.pages.back().end, page_sizes());
   seconds.find = monotonic_seconds() - begin;
-  constexpr std::size_t kPageBytes = kPageTokens * (kKeyBytes + kRowBytes);
-  const DirectBuffer pages(match.pages.size() * kPageBytes);
+  const DirectBuffer fresh(held.bytes().empty() ? match.pages.size() * kPageBytes : 0);
+  const DirectBuffer& pages = held.bytes().empty() ? fresh : held;
   const DirectBuffer rings(kSnapshotBytes);
   std::vector<cache::PayloadLoad> first;
   std::vector<cache::PayloadLoad> rows;
@@ -255,18 +259,23 @@ void measure(const Wishes& wishes, std::size_t tokens) {
   const double written = write_prefix(folder, prefix);
   const std::size_t bytes = tokens * (kKeyBytes + kRowBytes) + kSnapshotBytes;
   make_plain_file(plain, bytes);
-  std::vector<double> opens, finds, firsts, alls, plains, fresh, ratios, fresh_ratios, parts;
+  std::vector<double> opens, finds, firsts, alls, plains, fresh, held_alls, ratios, held_ratios,
+      parts;
+  const DirectBuffer held(tokens / kPageTokens * kPageBytes);
+  std::memset(held.bytes().data(), 1, held.bytes().size());
   for (std::size_t run = 0; run < wishes.runs; ++run) {
     forget_cached(folder);
     plains.push_back(read_plain(plain, bytes, Target::kReused));
     fresh.push_back(read_plain(plain, bytes, Target::kFresh));
-    const Restore seconds = restore(folder, prefix, wishes.threads);
+    const Restore seconds = restore(folder, prefix, wishes.threads, DirectBuffer());
     opens.push_back(seconds.open);
     finds.push_back(seconds.find);
     firsts.push_back(seconds.first);
     alls.push_back(seconds.all);
-    ratios.push_back(seconds.all / plains.back());
-    fresh_ratios.push_back(seconds.all / fresh.back());
+    ratios.push_back(seconds.all / fresh.back());
+    forget_cached(folder);
+    held_alls.push_back(restore(folder, prefix, wishes.threads, held).all);
+    held_ratios.push_back(held_alls.back() / plains.back());
     parts.push_back(seconds.first / seconds.all);
   }
   const double snapshots = static_cast<double>(prefix.snapshots.size() * kSnapshotBytes);
@@ -274,13 +283,15 @@ void measure(const Wishes& wishes, std::size_t tokens) {
   const auto count = static_cast<double>(tokens);
   fmt::print(
       "{{\"tokens\": {}, \"open_ms\": {:.1f}, \"find_ms\": {:.1f}, \"keys_first_ms\": {:.1f}, "
-      "\"restore_ms\": {:.1f}, \"plain_ms\": {:.1f}, \"plain_fresh_ms\": {:.1f}, "
-      "\"restore_per_plain\": {:.3f}, \"restore_per_plain_fresh\": {:.3f}, "
+      "\"restore_ms\": {:.1f}, \"restore_held_ms\": {:.1f}, \"plain_fresh_ms\": {:.1f}, "
+      "\"plain_ms\": {:.1f}, \"restore_per_plain_fresh\": {:.3f}, "
+      "\"restore_held_per_plain\": {:.3f}, \"restore_per_plain\": {:.3f}, "
       "\"keys_first_per_restore\": {:.3f}, \"bytes_per_token\": {:.1f}, "
       "\"snapshot_bytes_per_token\": {:.1f}, \"written_per_stored\": {:.3f}}}\n",
       tokens, 1e3 * median(opens), 1e3 * median(finds), 1e3 * median(firsts), 1e3 * median(alls),
-      1e3 * median(plains), 1e3 * median(fresh), median(ratios), median(fresh_ratios),
-      median(parts), (size - snapshots) / count, snapshots / count, written);
+      1e3 * median(held_alls), 1e3 * median(fresh), 1e3 * median(plains), median(ratios),
+      median(held_ratios), median(alls) / median(plains), median(parts), (size - snapshots) / count,
+      snapshots / count, written);
   fs::remove_all(folder);
   fs::remove(plain);
 }

@@ -13,8 +13,9 @@ constexpr double kWidth = 800;
 constexpr double kHeight = 500;
 constexpr double kLeft = 76;
 constexpr double kRight = 776;
-constexpr double kTop = 84;
+constexpr double kTop = 112;
 constexpr double kBottom = 430;
+constexpr double kKeys = 70;  // the row that says which curve is which
 
 constexpr std::string_view kInk = "#1f2430";
 constexpr std::string_view kGrey = "#667085";
@@ -83,8 +84,8 @@ std::string ceiling_line(const Results& results) {
       "<line x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\" stroke=\"{}\" "
       "stroke-dasharray=\"5 4\"/>\n",
       kLeft, y, kRight, y, kGrey);
-  svg += text_at({kLeft + 6, y - 6}, "class=\"note\"",
-                 fmt::format("a memory without limit: {:.1f} %", 100 * results.ceiling));
+  svg += text_at({kRight, kTop - 10}, "class=\"note\" text-anchor=\"end\"",
+                 fmt::format("dashed: a memory without limit, {:.1f} %", 100 * results.ceiling));
   return svg;
 }
 
@@ -141,11 +142,11 @@ std::string legend(const Results& results) {
   double x = kLeft;
   for (std::size_t kind = 0; kind < results.kinds.size(); ++kind) {
     const Look& look = kLooks[kind % kLooks.size()];
-    svg += marker(look, {x + 6, kTop - 20});
+    svg += marker(look, {x + 6, kKeys});
     const std::string label = fmt::format("{}: {} a token", results.kinds[kind].name,
                                           bytes_text(results.kinds[kind].bytes_per_token));
     svg +=
-        text_at({x + 18, kTop - 15}, fmt::format("class=\"key\" fill=\"{}\"", look.color), label);
+        text_at({x + 18, kKeys + 5}, fmt::format("class=\"key\" fill=\"{}\"", look.color), label);
     x += 52 + 7.6 * static_cast<double>(label.size());
   }
   return svg;

@@ -1,15 +1,24 @@
 #include "cache/page_pool.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
 #include "base/check.h"
-#include "base/system_memory.h"
 
 namespace locket::cache {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kRegionBytes = std::size_t{64} << 20;
+
+}  // namespace
 
 PagePool::PagePool(std::size_t page_bytes, std::uint64_t budget_bytes)
-    : page_bytes_(page_bytes), budget_bytes_(budget_bytes) {
+    : page_bytes_(page_bytes),
+      stride_((page_bytes + kAlignment - 1) / kAlignment * kAlignment),
+      pages_per_region_(std::max<std::size_t>(1, kRegionBytes / std::max(stride_, kAlignment))),
+      budget_bytes_(budget_bytes) {
   LOCKET_CHECK(page_bytes > 0);
 }
 
@@ -31,14 +40,15 @@ bool PagePool::has_room(std::uint64_t bytes) const {
 PageId PagePool::take_page() {
   PageId id = static_cast<PageId>(pages_.size());
   if (free_.empty()) {
+    if (pages_.size() % pages_per_region_ == 0) regions_.emplace_back(pages_per_region_ * stride_);
     pages_.emplace_back();
   } else {
     id = free_.back();
     free_.pop_back();
   }
   Page& page = pages_[static_cast<std::size_t>(id)];
-  if (page.buffer.size() == 0) {
-    page.buffer = tensor::AlignedBuffer(page_bytes_);
+  if (!page.has_memory) {
+    page.has_memory = true;
     held_pages_ += 1;
     trim_free_pages();
   }
@@ -48,40 +58,40 @@ PageId PagePool::take_page() {
 
 // Free pages keep their memory only while the budget has room for it.
 void PagePool::trim_free_pages() {
-  bool has_freed = false;
   for (const PageId id : free_) {
-    if (held_pages_ * page_bytes_ + charged_bytes_ <= budget_bytes_) break;
-    Page& page = pages_[static_cast<std::size_t>(id)];
-    if (page.buffer.size() == 0) continue;
-    page.buffer = {};
+    if (held_pages_ * page_bytes_ + charged_bytes_ <= budget_bytes_) return;
+    const auto index = static_cast<std::size_t>(id);
+    if (!pages_[index].has_memory) continue;
+    pages_[index].has_memory = false;
     held_pages_ -= 1;
-    has_freed = true;
+    regions_[index / pages_per_region_].forget(index % pages_per_region_ * stride_, page_bytes_);
   }
-  if (has_freed) return_freed_memory();
+}
+
+bool PagePool::is_in_use(PageId page) const {
+  return page >= 0 && static_cast<std::size_t>(page) < pages_.size() &&
+         pages_[static_cast<std::size_t>(page)].references > 0;
 }
 
 void PagePool::share(PageId page) {
   const std::lock_guard lock(mutex_);
-  LOCKET_CHECK(page >= 0 && static_cast<std::size_t>(page) < pages_.size());
-  Page& shared = pages_[static_cast<std::size_t>(page)];
-  LOCKET_CHECK(shared.references > 0);
-  shared.references += 1;
+  LOCKET_CHECK(is_in_use(page));
+  pages_[static_cast<std::size_t>(page)].references += 1;
 }
 
 void PagePool::release(PageId page) {
   const std::lock_guard lock(mutex_);
-  LOCKET_CHECK(page >= 0 && static_cast<std::size_t>(page) < pages_.size());
-  Page& released = pages_[static_cast<std::size_t>(page)];
-  LOCKET_CHECK(released.references > 0);
-  released.references -= 1;
-  if (released.references == 0) free_.push_back(page);
+  LOCKET_CHECK(is_in_use(page));
+  std::int32_t& references = pages_[static_cast<std::size_t>(page)].references;
+  references -= 1;
+  if (references == 0) free_.push_back(page);
 }
 
 std::byte* PagePool::data(PageId page) const {
   const std::lock_guard lock(mutex_);
-  LOCKET_CHECK(page >= 0 && static_cast<std::size_t>(page) < pages_.size());
-  // The buffer is owned here and never moves; only the vector's element may.
-  return const_cast<std::byte*>(pages_[static_cast<std::size_t>(page)].buffer.data());
+  LOCKET_CHECK(is_in_use(page));
+  const auto index = static_cast<std::size_t>(page);
+  return regions_[index / pages_per_region_].data() + index % pages_per_region_ * stride_;
 }
 
 bool PagePool::try_charge(std::uint64_t bytes) {

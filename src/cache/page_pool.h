@@ -11,12 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/memory_region.h"
 #include "base/result.h"
-#include "tensor/aligned_buffer.h"
 
 namespace locket::cache {
 
@@ -52,21 +51,25 @@ class PagePool {
 
  private:
   struct Page {
-    tensor::AlignedBuffer buffer;
     std::int32_t references = 0;
+    bool has_memory = false;  // it has been used since its memory was given back
   };
 
   // All with the lock held.
   bool has_room(std::uint64_t bytes) const;
   PageId take_page();
   void trim_free_pages();
+  bool is_in_use(PageId page) const;
 
   bool reclaim();
   [[nodiscard]] Status over_budget() const;
 
   const std::size_t page_bytes_;
+  const std::size_t stride_;  // from page to page in a region
+  const std::size_t pages_per_region_;
   const std::uint64_t budget_bytes_;
   mutable std::mutex mutex_;
+  std::vector<MemoryRegion> regions_;
   std::vector<Page> pages_;
   std::vector<PageId> free_;
   std::uint64_t held_pages_ = 0;  // pages with memory, in use or free

@@ -40,16 +40,22 @@ std::optional<StoredPage> StoreLookup::page_of(std::string_view key, std::string
   // Names that collide: not this prefix's page, but somebody's.
   if (!is_same_place(page.parent, parent)) return std::nullopt;
   const auto tokens = static_cast<std::int64_t>(page.tokens.size());
-  const PrefixPoint end = next_point(parent, page.tokens);
-  if (!is_same_place(page.end, end) || page.keys.bytes != sizes.key_bytes(tokens) ||
-      page.rows.bytes != sizes.row_bytes(tokens)) {
+  if (page.keys.bytes != sizes.key_bytes(tokens) || page.rows.bytes != sizes.row_bytes(tokens)) {
     drops_.drop_record(std::string(key));
     return std::nullopt;
   }
   if (drops_.hides(page)) return std::nullopt;
   page.parent = parent;
-  page.end = end;
   return std::move(page);
+}
+
+bool StoreLookup::ends_at(StoredPage& page, std::string_view key, const PrefixPoint& end) const {
+  if (!is_same_place(page.end, end)) {
+    drops_.drop_record(std::string(key));
+    return false;
+  }
+  page.end = end;
+  return true;
 }
 
 std::vector<StoredPage> StoreLookup::find_pages(PrefixPoint& at,
@@ -60,11 +66,13 @@ std::vector<StoredPage> StoreLookup::find_pages(PrefixPoint& at,
   for (std::size_t left = wanted.size() / kPageTokens; left > 0;) {
     const std::size_t count = std::min(left, batch);
     std::vector<std::string> keys;
+    std::vector<PrefixPoint> ends;
     PrefixPoint point = at;
     for (std::size_t i = 0; i < count; ++i) {
       const PrefixPoint next =
           next_point(point, wanted.subspan((pages.size() + i) * kPageTokens, kPageTokens));
       keys.push_back(page_key(point.name, next.name));
+      ends.push_back(next);
       point = next;
     }
     const auto values = records_.get_all(keys);
@@ -90,7 +98,7 @@ void StoreLookup::find_parting(const PrefixPoint& at, std::span<const std::int32
   if (rest.empty()) return;
   records_.scan(children_prefix(at.name), [&](std::string_view key, std::string_view value) {
     auto page = page_of(key, value, at, sizes);
-    if (!page) return true;
+    if (!page || !ends_at(*page, key, next_point(at, page->tokens))) return true;
     const auto common = static_cast<std::int64_t>(common_length(page->tokens, rest));
     // Keys come in the order of names: the first of equals has the smallest.
     if (common > match.parting_tokens) {

@@ -30,9 +30,12 @@ class StoreLookup {
                                      const PageSizes& sizes) const;
   void find_parting(const PrefixPoint& at, std::span<const std::int32_t> rest,
                     const PageSizes& sizes, DiskMatch& match) const;
-  // The page of a record that begins at `parent`; nullopt if it is no use or of another prefix.
+  // The page of a record that begins at `parent`, without the look at where its own tokens end;
+  // nullopt if it is no use or of another prefix.
   std::optional<StoredPage> page_of(std::string_view key, std::string_view value,
                                     const PrefixPoint& parent, const PageSizes& sizes) const;
+  // Whether the page ends at `end`, which follows from its tokens.
+  bool ends_at(StoredPage& page, std::string_view key, const PrefixPoint& end) const;
 
   const RecordStore& records_;
   StoreDrops& drops_;
