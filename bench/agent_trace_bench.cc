@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
 #include <optional>
@@ -30,8 +31,8 @@ constexpr std::string_view kHelp =
     "size, and prints hit rates, recomputed tokens and bills.\n"
     "\n"
     "  --seed N       another seed, other traffic (1)\n"
-    "  --days N       days of traffic, from a Monday, 00:00 UTC (14)\n"
-    "  --users N      users of the one operator (12)\n"
+    "  --days N       days of traffic, from a Monday, 00:00 UTC (10)\n"
+    "  --users N      users of the one operator (8)\n"
     "  --budgets ...  memory for prefixes in GiB, ascending (1,4,16,64,256)\n"
     "  --out FOLDER   writes agent_trace.csv and agent_trace.svg there\n"
     "  --self-check   only checks the counting\n"
@@ -163,6 +164,7 @@ int run(const Options& options) {
   if (options.checks_only) return 0;
   const Trace trace = make_trace(options.traffic);
   fmt::print("{}{}", describe_traffic(trace), describe_kinds(row_kinds()));
+  std::fflush(stdout);
   const Results results = replay_all(trace, options);
   fmt::print("{}{}", table(results), compare_content(results));
   if (!stayed_in_budget(results)) {

@@ -38,8 +38,8 @@ namespace locket::agent_trace {
 
 struct TrafficOptions {
   std::uint64_t seed = 1;
-  std::int64_t days = 14;
-  std::int64_t users = 12;
+  std::int64_t days = 10;
+  std::int64_t users = 8;
 };
 
 // The first `tokens` tokens of a text; texts are numbered.
