@@ -1,0 +1,149 @@
+// The memory with a disk below it.
+#include <gtest/gtest.h>
+
+#include "cache/disk_catalog.h"
+#include "tests/cache/memory_world.h"
+
+namespace locket::cache {
+namespace {
+
+std::span<const std::int32_t> first(const Tokens& tokens, std::size_t count) {
+  return std::span(tokens).first(count);
+}
+
+TEST(PrefixMemoryDiskTest, EverythingIsThereAfterARestart) {
+  const TestFolder folder("memory_restart");
+  MemoryWorld world({.directory = folder.path()});
+  const Tokens text = random_tokens(1, 1'000);
+  EXPECT_EQ(world.request(text), 0);
+  world.restart();
+  {
+    WorldSequence sequence(world.memory(), world.pool());
+    ASSERT_TRUE(sequence.open(text));
+    EXPECT_EQ(sequence.hit(), 1'000);
+    EXPECT_EQ(sequence.disk_hit(), 1'000);
+    EXPECT_TRUE(sequence.check());
+    EXPECT_EQ(sequence.restore_best_rings(), 896);
+    EXPECT_GT(sequence.lease().restore_seconds(), 0.0);
+  }
+  EXPECT_EQ(world.request(joined(first(text, 517), random_tokens(2, 99))), 516);
+  world.close();
+}
+
+TEST(PrefixMemoryDiskTest, WhatDoesNotFitIntoMemoryComesFromDisk) {
+  const TestFolder folder("memory_small");
+  const KvLayout layout = world_layout();
+  MemoryWorld world(
+      {.budget_bytes = 12 * (layout.page_bytes() + 1'500), .directory = folder.path()});
+  std::vector<Tokens> texts;
+  for (std::uint32_t i = 0; i < 12; ++i) texts.push_back(random_tokens(10 + i, 500));
+  for (const Tokens& text : texts) EXPECT_EQ(world.request(text), 0);
+  for (int round = 0; round < 2; ++round) {
+    for (const Tokens& text : texts) EXPECT_EQ(world.request(text), 500);
+  }
+  world.memory().flush();
+  EXPECT_EQ(world.disk().counts().pages_written, 12U * 4) << "every page once";
+  world.close();
+}
+
+TEST(PrefixMemoryDiskTest, OnlyWhatIsNewIsWritten) {
+  const TestFolder folder("memory_new");
+  MemoryWorld world({.directory = folder.path()});
+  const Tokens text = random_tokens(30, 2'000);
+  std::uint64_t written = 0;
+  for (std::size_t length = 200; length <= 2'000; length += 200) {
+    const Tokens part(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
+    world.request(part);
+    world.memory().flush();
+    const std::uint64_t pages = world.disk().counts().pages_written;
+    EXPECT_LE(pages - written, 3U) << "at " << length;
+    written = pages;
+    world.request(part);
+    world.memory().flush();
+    EXPECT_EQ(world.disk().counts().pages_written, written) << "the same again";
+  }
+  world.close();
+}
+
+TEST(PrefixMemoryDiskTest, ALongerPageReplacesItsTail) {
+  const TestFolder folder("memory_tails");
+  MemoryWorld world({.directory = folder.path()});
+  const Tokens text = random_tokens(31, 600);
+  for (const std::size_t length : {300, 340, 384, 400, 600}) {
+    world.request(Tokens(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length)));
+    world.memory().flush();
+  }
+  const CatalogTotals totals = count_stored(world.disk());
+  EXPECT_EQ(totals.pages, 5) << "the tail is one of them";
+  EXPECT_EQ(totals.tails, 1);
+  EXPECT_EQ(totals.tokens, 600);
+  EXPECT_EQ(list_prefixes(world.disk()).size(), 1U);
+  world.restart();
+  EXPECT_EQ(world.request(text), 600);
+  world.close();
+}
+
+// After a restart the tail on disk is found, used, and replaced when its page fills.
+TEST(PrefixMemoryDiskTest, ARestoredTailIsReplacedToo) {
+  const TestFolder folder("memory_restored_tail");
+  MemoryWorld world({.directory = folder.path()});
+  const Tokens text = random_tokens(32, 500);
+  world.request(Tokens(text.begin(), text.begin() + 301));
+  world.restart();
+  EXPECT_EQ(world.request(text), 300);
+  world.memory().flush();
+  const CatalogTotals totals = count_stored(world.disk());
+  EXPECT_EQ(totals.pages, 4);
+  EXPECT_EQ(totals.tails, 1);
+  EXPECT_EQ(totals.tokens, 500);
+  world.close();
+}
+
+// Rings of older turns go when nothing branches there; spaced ones stay.
+TEST(PrefixMemoryDiskTest, RingsOfOlderTurnsAreSuperseded) {
+  const TestFolder folder("memory_rings");
+  MemoryWorld world({.directory = folder.path()});
+  const Tokens text = random_tokens(33, 12'000);
+  for (std::size_t length = 400; length <= 12'000; length += 400) {
+    world.request(Tokens(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length)));
+  }
+  world.memory().flush();
+  const CatalogTotals totals = count_stored(world.disk());
+  EXPECT_LE(totals.snapshots, 5)
+      << "one at 8,192, those of the last turn, and one that stood there";
+  EXPECT_GE(totals.snapshots, 2);
+  world.close();
+}
+
+TEST(PrefixMemoryDiskTest, TwoTenantsOneFolder) {
+  const TestFolder folder("memory_tenants");
+  MemoryWorld world({.directory = folder.path()});
+  const Tokens text = random_tokens(34, 300);
+  world.request(text, "a");
+  world.restart();
+  EXPECT_EQ(world.request(text, "b"), 0);
+  EXPECT_EQ(world.request(text, "a"), 300);
+  world.close();
+}
+
+// Two processes, one folder: the second one reads what the first has written.
+TEST(PrefixMemoryDiskTest, AnotherProcessReadsAndStillHits) {
+  const TestFolder folder("memory_reader");
+  MemoryWorld writer({.directory = folder.path()});
+  const Tokens early = random_tokens(35, 700);
+  writer.request(early);
+  writer.memory().flush();
+  MemoryWorld reader({.directory = folder.path()});
+  EXPECT_FALSE(reader.disk().is_writable());
+  EXPECT_NE(reader.disk().read_only_reason(), "");
+  EXPECT_EQ(reader.request(early), 700);
+  const Tokens late = random_tokens(36, 500);
+  writer.request(late);
+  writer.memory().flush();
+  EXPECT_EQ(reader.request(late), 500) << "what came later is seen, too";
+  reader.close();
+  writer.close();
+}
+
+}  // namespace
+}  // namespace locket::cache
