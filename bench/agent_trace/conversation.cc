@@ -183,10 +183,9 @@ Millis Session::run_turn(Conversation& conversation, Millis time) {
 
 Millis Session::pause() {
   const double kind = draws_.uniform();
-  Millis length = draws_.log_normal(kUserMillis);
-  if (kind < 0.10) length = static_cast<Millis>(draws_.over_octaves(1.0 * kHour, 3));
-  if (kind < 0.08) return length + kDay * draws_.between(1, 5);
-  return length;
+  if (kind < 0.08) return kDay * draws_.between(1, 5);
+  if (kind < 0.18) return static_cast<Millis>(draws_.over_octaves(1.0 * kHour, 3));
+  return draws_.log_normal(kUserMillis);
 }
 
 void Session::run() {

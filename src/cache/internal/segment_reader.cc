@@ -11,7 +11,7 @@
 namespace locket::cache {
 namespace {
 
-constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 18;
+constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 20;
 // Reading over a gap this long costs less than another read.
 constexpr std::uint64_t kGapBytes = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMostPayloadBytes = std::uint64_t{1} << 40;
