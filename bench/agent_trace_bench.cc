@@ -20,12 +20,13 @@
 #include "agent_trace/self_check.h"
 #include "agent_trace/traffic.h"
 #include "base/file.h"
+#include "cli/byte_size.h"
 
 namespace locket::agent_trace {
 namespace {
 
 constexpr std::string_view kHelp =
-    "agent_trace_bench [--seed N] [--days N] [--users N] [--budgets GiB,GiB,...] [--out FOLDER]\n"
+    "agent_trace_bench [--seed N] [--days N] [--users N] [--budgets SIZE,SIZE,...] [--out FOLDER]\n"
     "\n"
     "Replays made-up traffic of coding agents against the prefix tree, once per budget and row\n"
     "size, and prints hit rates, recomputed tokens and bills.\n"
@@ -33,14 +34,17 @@ constexpr std::string_view kHelp =
     "  --seed N       another seed, other traffic (1)\n"
     "  --days N       days of traffic, from a Monday, 00:00 UTC (10)\n"
     "  --users N      users of the one operator (8)\n"
-    "  --budgets ...  memory for prefixes in GiB, ascending (1,4,16,64,256)\n"
+    "  --budgets ...  memory for prefixes, ascending (64M,512M,4G,32G,256G)\n"
     "  --out FOLDER   writes agent_trace.csv and agent_trace.svg there\n"
     "  --self-check   only checks the counting\n"
     "  --benchmark_min_time=...  a tiny trace: does the program still work?\n";
 
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
 struct Options {
   TrafficOptions traffic;
-  std::vector<std::uint64_t> budgets_gib = {1, 4, 16, 64, 256};
+  std::vector<std::uint64_t> budgets = {64 * kMiB, 512 * kMiB, 4 * kGiB, 32 * kGiB, 256 * kGiB};
   std::string folder;
   bool checks_only = false;
   bool wants_help = false;
@@ -58,11 +62,11 @@ bool read_budgets(std::string_view text, std::vector<std::uint64_t>& budgets) {
   budgets.clear();
   while (!text.empty()) {
     const std::size_t comma = std::min(text.find(','), text.size());
-    const std::optional<std::uint64_t> value = read_number(text.substr(0, comma));
-    if (!value || *value > (1U << 20) || (!budgets.empty() && *value <= budgets.back())) {
-      return false;
-    }
-    budgets.push_back(*value);
+    std::string size(text.substr(0, comma));
+    if (!cli::read_size(size).empty()) return false;
+    const std::optional<std::uint64_t> bytes = read_number(size);
+    if (!bytes || (!budgets.empty() && *bytes <= budgets.back())) return false;
+    budgets.push_back(*bytes);
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return !budgets.empty();
@@ -78,7 +82,7 @@ bool read_count(std::string_view text, std::int64_t most, std::int64_t& count) {
 bool read_pair(std::string_view name, std::string_view value, Options& options) {
   if (name == "--days") return read_count(value, 365, options.traffic.days);
   if (name == "--users") return read_count(value, 1000, options.traffic.users);
-  if (name == "--budgets") return read_budgets(value, options.budgets_gib);
+  if (name == "--budgets") return read_budgets(value, options.budgets);
   if (name == "--out") options.folder = value;
   if (name == "--out") return !value.empty();
   const std::optional<std::uint64_t> seed = read_number(value);
@@ -98,7 +102,7 @@ std::string read_options(std::span<char*> arguments, Options& options) {
     } else if (name.starts_with("--benchmark_min_time=")) {
       options.traffic.days = 1;
       options.traffic.users = 2;
-      options.budgets_gib = {1, 4};
+      options.budgets = {64 * kMiB, 4 * kGiB};
     } else if (i + 1 == arguments.size() || !read_pair(name, arguments[++i], options)) {
       return fmt::format("cannot read {} {}", name, i < arguments.size() ? arguments[i] : "");
     }
@@ -109,7 +113,7 @@ std::string read_options(std::span<char*> arguments, Options& options) {
 Results replay_all(const Trace& trace, const Options& options) {
   Results results;
   results.kinds = row_kinds();
-  for (const std::uint64_t gib : options.budgets_gib) results.budgets.push_back(gib << 30);
+  results.budgets = options.budgets;
   const std::vector<std::int64_t> ideal = ideal_hits(trace);
   double found = 0;
   double wanted = 0;

@@ -27,8 +27,9 @@ bool was_full(const Tally& tally) { return tally.full_tokens > 0; }
 }  // namespace
 
 std::string budget_text(std::uint64_t bytes) {
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  return fmt::format("{:g} GiB", static_cast<double>(bytes) / kGiB);
+  constexpr double kMiB = 1024.0 * 1024.0;
+  const double size = static_cast<double>(bytes) / kMiB;
+  return size < 1024 ? fmt::format("{:g} MiB", size) : fmt::format("{:g} GiB", size / 1024);
 }
 
 std::string describe_traffic(const Trace& trace) {

@@ -68,6 +68,8 @@ struct DiskMatch {
   // The page after them whose tokens part from the wanted ones, or end, furthest on; a tail, too.
   std::optional<StoredPage> parting;
   std::int64_t parting_tokens = 0;  // its tokens that are wanted; at least 1 if there is one
+  // While it lives, this process does not evict any of them.
+  std::shared_ptr<const void> hold;
 };
 
 // One payload on its way into memory.

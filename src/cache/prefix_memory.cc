@@ -152,7 +152,7 @@ Status PrefixMemory::restore_pages(const DiskMatch& match, PrefixLease& lease,
     buffers.push_back(sequence.page_data(first + i));
   }
   auto restore = std::make_unique<RowRestore>(*options_.disk, layout_);
-  const std::size_t sound = restore->load_keys(match.pages, buffers);
+  const std::size_t sound = restore->load_keys(match, buffers);
   if (sound < match.pages.size()) {
     const std::lock_guard lock(mutex_);
     counts_.damaged += 1;

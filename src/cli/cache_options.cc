@@ -16,10 +16,11 @@ using Action = CacheOptions::Action;
 constexpr const char* kNameHelp = "a prefix by the first digits of its name, as ls shows it";
 
 // A command of the group: where the memory is, how to print, and which it is.
-CLI::App& add_action(CLI::App& group, CacheOptions& options, Action action,
-                     const char* description) {
+CLI::App& add_action(CLI::App& group, CacheOptions& options, Action action, const char* description,
+                     const char* example) {
   const std::string name(cache_action_name(action));
   CLI::App& command = *group.add_subcommand(name, description);
+  command.footer(fmt::format("Example:\n  locket cache {}", example));
   add_memory_options(command, options.model);
   command.add_flag("--json", options.json, "print JSON");
   command.callback([&options, action] { options.action = action; });
@@ -45,6 +46,7 @@ struct PrefixChoice {
   const CLI::Option* messages = nullptr;
 
   std::size_t count() const { return name->count() + prompt->count() + messages->count(); }
+  bool has_request() const { return prompt->count() + messages->count() > 0; }
 };
 
 PrefixChoice add_prefix_choice(CLI::App& command, CacheOptions& options) {
@@ -74,29 +76,33 @@ void add_check(CLI::App& command, CacheOptions& options, Action action,
 }
 
 void add_lists(CLI::App& group, CacheOptions& options) {
-  CLI::App& ls = add_action(group, options, Action::kLs, "the remembered prefixes, newest first");
+  CLI::App& ls =
+      add_action(group, options, Action::kLs, "the remembered prefixes, newest first", "ls --all");
   ls.add_flag("--all", options.all, "also the models and tenants whose memory it is");
-  add_action(group, options, Action::kStat, "how much is stored, and of what");
+  add_action(group, options, Action::kStat, "how much is stored, and of what", "stat");
 }
 
 void add_verify(CLI::App& group, CacheOptions& options) {
-  CLI::App& command =
-      add_action(group, options, Action::kVerify, "read everything and compare checksums");
+  CLI::App& command = add_action(group, options, Action::kVerify,
+                                 "read everything and compare checksums", "verify --repair");
   command.add_flag("--repair", options.repair, "drop what is damaged");
 }
 
 void add_shipping(CLI::App& group, CacheOptions& options) {
   CLI::App& send =
-      add_action(group, options, Action::kExport, "write a prefix to a file for another machine");
+      add_action(group, options, Action::kExport, "write a prefix to a file for another machine",
+                 "export 3f9a -o prefix.safetensors");
   const PrefixChoice choice = add_prefix_choice(send, options);
   send.add_option("-o,--output", options.file, "the file to write (required)")
       ->required()
       ->option_text("FILE");
-  add_check(send, options, Action::kExport, [choice] {
+  add_check(send, options, Action::kExport, [choice, &options] {
+    options.has_request = choice.has_request();
     if (choice.count() != 1) throw CLI::RequiredError(fmt::format("one of {}", kChoices));
   });
   CLI::App& receive =
-      add_action(group, options, Action::kImport, "check an exported file and store it");
+      add_action(group, options, Action::kImport, "check an exported file and store it",
+                 "import prefix.safetensors");
   receive.add_option("FILE", options.file, "written by locket cache export (required)")
       ->required()
       ->type_name("");
@@ -105,7 +111,8 @@ void add_shipping(CLI::App& group, CacheOptions& options) {
 
 void add_prewarm(CLI::App& group, CacheOptions& options) {
   CLI::App& command =
-      add_action(group, options, Action::kPrewarm, "read prompts into the memory, answer nothing");
+      add_action(group, options, Action::kPrewarm, "read prompts into the memory, answer nothing",
+                 "prewarm request.json");
   command.add_option("FILE", options.files, "chat requests as JSON, one per file (required)")
       ->required()
       ->type_name("");
@@ -118,10 +125,12 @@ void add_prewarm(CLI::App& group, CacheOptions& options) {
 }
 
 void add_changes(CLI::App& group, CacheOptions& options) {
-  CLI::App& pin = add_action(group, options, Action::kPin, "keep a prefix whatever the quota says");
+  CLI::App& pin =
+      add_action(group, options, Action::kPin, "keep a prefix whatever the quota says", "pin 3f9a");
   pin.add_option("NAME", options.name, kNameHelp)->required()->type_name("");
   pin.add_flag("--off", options.off, "take the pin off");
-  CLI::App& rm = add_action(group, options, Action::kRm, "remove a prefix, or everything");
+  CLI::App& rm =
+      add_action(group, options, Action::kRm, "remove a prefix, or everything", "rm 3f9a");
   auto* name = rm.add_option("NAME", options.name, kNameHelp)->type_name("");
   auto* all = rm.add_flag("--all", options.all, "everything, pinned prefixes too; needs --yes");
   auto* yes = rm.add_flag("--yes", options.yes, "no further question");
@@ -135,9 +144,11 @@ void add_changes(CLI::App& group, CacheOptions& options) {
 
 void add_why(CLI::App& group, CacheOptions& options) {
   CLI::App& command = add_action(group, options, Action::kWhy,
-                                 "why a prompt was not in memory: the last misses, or a request's");
+                                 "why a prompt was not in memory: the last misses, or a request's",
+                                 "why -p \"My cat is called Milo.\"");
   const PrefixChoice choice = add_prefix_choice(command, options);
-  add_check(command, options, Action::kWhy, [choice] {
+  add_check(command, options, Action::kWhy, [choice, &options] {
+    options.has_request = choice.has_request();
     if (choice.count() > 1) {
       throw CLI::ValidationError(fmt::format("more than one of {}", kChoices));
     }

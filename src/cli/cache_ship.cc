@@ -48,7 +48,7 @@ Json facts_json(const engine::PrefixFileFacts& facts) {
 
 Status send(const CacheOptions& options) {
   LOCKET_TRY(const auto store, open_store(options, StoreUse::kRead));
-  LOCKET_TRY(const cache::PageName name, options.name.empty()
+  LOCKET_TRY(const cache::PageName name, options.has_request
                                              ? find_prefix_of_request(options, *store)
                                              : cache::find_prefix(*store, options.name));
   ProgressLine progress(fmt::format("writing {}", options.file.string()));

@@ -221,8 +221,7 @@ Status explain_request(const CacheOptions& options) {
 }  // namespace
 
 int run_cache_why(const CacheOptions& options) {
-  const bool has_request = !options.prompt.empty() || !options.messages.empty();
-  const Status status = has_request ? explain_request(options) : explain_recorded(options);
+  const Status status = options.has_request ? explain_request(options) : explain_recorded(options);
   return status ? 0 : report(status.error());
 }
 

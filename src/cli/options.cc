@@ -273,10 +273,13 @@ ParsedOptions wrong_use(const CLI::App& app, const CLI::Error& error) {
   std::string words;
   const CLI::App* const command = named_command(app, words);
   const auto unknown = command->remaining();
-  const bool is_group = command->get_require_subcommand_min() > 0 || command == &app;
-  const std::string message = is_group && !unknown.empty()
-                                  ? fmt::format("there is no command \"{}\"", unknown.front())
-                                  : error.what();
+  const bool is_group = command == &app || command->get_require_subcommand_min() > 0;
+  std::string message = error.what();
+  if (is_group && !unknown.empty() && !unknown.front().starts_with('-')) {
+    message = fmt::format("there is no command \"{}\"", unknown.front());
+  } else if (is_group && error.get_name() == "RequiredError") {
+    message = "one of its commands is required";
+  }
   fmt::print(stderr, "{}: {}\n{} --help explains the options\n", words, message, words);
   return {std::nullopt, kWrongUse};
 }

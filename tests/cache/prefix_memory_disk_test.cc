@@ -126,6 +126,36 @@ TEST(PrefixMemoryDiskTest, TwoTenantsOneFolder) {
   world.close();
 }
 
+// B10 on disk: what an arriving request has found stays until it is read, however full the disk is.
+TEST(PrefixMemoryDiskTest, B10_WhatARequestReadsIsNotEvictedMeanwhile) {
+  const TestFolder folder("memory_holds");
+  constexpr std::size_t kRowBytes = 300;
+  const KvLayout layout = world_layout(kRowBytes);
+  MemoryWorld world({.directory = folder.path(),
+                     .quota_bytes = (std::uint64_t{1} << 20) + 30 * layout.page_bytes(),
+                     .row_bytes = kRowBytes});
+  const Tokens oldest = random_tokens(40, 640);
+  world.request(oldest);
+  world.restart();
+  {
+    const PrefixPoint root = root_point(world.memory().root_label({}).root);
+    const DiskMatch match = world.disk().find(root, oldest, world.memory().page_sizes());
+    ASSERT_EQ(match.pages.size(), 5U);
+    for (std::uint32_t i = 0; i < 30; ++i) world.request(random_tokens(100 + i, 640));
+    world.memory().flush();
+    EXPECT_GT(world.disk().counts().pages_evicted, 50U);
+    std::vector<std::byte> keys(match.pages[4].keys.bytes);
+    const PayloadLoad load = {.value = match.pages[4].keys, .target = keys};
+    EXPECT_TRUE(world.disk().load({&load, 1}).empty());
+    EXPECT_EQ(world.request(oldest), 640);
+  }
+  world.restart();
+  for (std::uint32_t i = 0; i < 30; ++i) world.request(random_tokens(200 + i, 640));
+  world.restart();
+  EXPECT_LT(world.request(oldest), 640) << "nobody holds it any more";
+  world.close();
+}
+
 // Two processes, one folder: the second one reads what the first has written.
 TEST(PrefixMemoryDiskTest, AnotherProcessReadsAndStillHits) {
   const TestFolder folder("memory_reader");

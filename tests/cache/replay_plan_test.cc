@@ -114,23 +114,26 @@ void check_invariants(std::int64_t prompt, std::int64_t stored, std::int64_t dec
   }
 }
 
+const std::vector<std::vector<std::int64_t>> kSnapshotSets = {
+    {}, {128}, {128, 256}, {256, 384}, {128, 256, 384, 512}};
+
+void check_all_stored_lengths(std::int64_t prompt, const ReplayGeometry& geometry) {
+  for (std::int64_t stored = 0; stored <= prompt; ++stored) {
+    for (const auto& snapshots : kSnapshotSets) {
+      check_invariants(prompt, stored, std::min(prompt, geometry.window), snapshots, geometry);
+      check_invariants(prompt, stored, prompt, snapshots, geometry);
+    }
+  }
+}
+
 TEST(ReplayPlanTest, HoldsAroundEveryEdge) {
   const std::vector<ReplayGeometry> geometries = {{.window = 16, .encoder_layers = 5, .group = 2},
                                                   {.window = 7, .encoder_layers = 3, .group = 4},
                                                   {.window = 128, .encoder_layers = 2, .group = 2},
                                                   {.window = 1, .encoder_layers = 3, .group = 1}};
-  const std::vector<std::vector<std::int64_t>> snapshot_sets = {
-      {}, {128}, {128, 256}, {256, 384}, {128, 256, 384, 512}};
   for (const ReplayGeometry& geometry : geometries) {
     for (std::int64_t prompt = 1; prompt <= 400; prompt += prompt < 140 || prompt > 250 ? 1 : 9) {
-      for (std::int64_t stored = 0; stored <= prompt; ++stored) {
-        const std::int64_t bounded = std::min(prompt, geometry.window);
-        for (const std::int64_t decoder : {bounded, prompt}) {
-          for (const auto& snapshots : snapshot_sets) {
-            check_invariants(prompt, stored, decoder, snapshots, geometry);
-          }
-        }
-      }
+      check_all_stored_lengths(prompt, geometry);
     }
   }
 }

@@ -40,26 +40,33 @@ TEST_F(MemoryCasesTest, B01_TheSamePromptGivesTheSameAnswerThreeTimes) {
   EXPECT_EQ(answers[2], answers[0]);
 }
 
-TEST_F(MemoryCasesTest, B03_ReusesAtEveryLengthInMemoryAndFromDisk) {
+enum class From { kMemory, kDisk };
+
+class MemoryLengthsTest : public MemoryTest {
+ protected:
+  // Prompts that have the first tokens of `text` in common with it.
+  void read_lengths(const std::vector<TokenId>& text, From from) {
+    for (const std::size_t common : {301, 300, 299, 298, 173, 90, 89, 16, 1}) {
+      if (common > text.size()) continue;
+      SCOPED_TRACE(testing::Message() << common << " of " << text.size());
+      if (from == From::kDisk) restart();
+      std::vector<TokenId> prompt(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(common));
+      prompt = joined(prompt, ids(next_seed_++, 33));
+      const MemoryUse use = read(prompt);
+      EXPECT_EQ(use.hit_tokens, common / 2 * 2);
+      EXPECT_EQ(use.disk_tokens, from == From::kDisk ? use.hit_tokens : 0);
+    }
+  }
+
+  std::uint32_t next_seed_ = 7'000;
+};
+
+TEST_F(MemoryLengthsTest, B03_ReusesAtEveryLengthInMemoryAndFromDisk) {
   for (const std::size_t stored : {301, 90}) {
     const std::vector<TokenId> text = ids(static_cast<std::uint32_t>(stored), stored);
     read(text);
-    for (const bool from_disk : {false, true}) {
-      for (const std::size_t common : {301, 300, 299, 298, 173, 90, 89, 16, 1}) {
-        if (common > stored) continue;
-        SCOPED_TRACE(testing::Message()
-                     << common << " of " << stored << (from_disk ? " disk" : ""));
-        if (from_disk) restart();
-        std::vector<TokenId> prompt(text.begin(),
-                                    text.begin() + static_cast<std::ptrdiff_t>(common));
-        prompt = joined(prompt, ids(static_cast<std::uint32_t>(7'000 + common + from_disk), 33));
-        const MemoryUse use = read(prompt);
-        EXPECT_EQ(use.hit_tokens, common / 2 * 2);
-        if (from_disk) {
-          EXPECT_EQ(use.disk_tokens, use.hit_tokens);
-        }
-      }
-    }
+    read_lengths(text, From::kMemory);
+    read_lengths(text, From::kDisk);
   }
 }
 

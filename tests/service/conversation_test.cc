@@ -36,12 +36,14 @@ class ConversationTest : public testing::Test {
   fs::path file_of(const std::string& name) const {
     return folder_ / "conversations" / (to_hex(sha256(std::as_bytes(std::span(name)))) + ".json");
   }
+  // "a" as it was just saved.
+  void write_sample() const {
+    fs::remove(file_of("a"));
+    EXPECT_TRUE(open("a").value().save(sample()));
+  }
   // The error of opening a conversation whose file has this content instead.
   std::string fault_of(const std::string& content) const {
-    {
-      auto file = open("a").value();
-      EXPECT_TRUE(file.save(sample()));
-    }
+    write_sample();
     EXPECT_TRUE(write_whole_file(file_of("a"), std::as_bytes(std::span(content))));
     fs::permissions(file_of("a"), fs::perms::owner_read | fs::perms::owner_write);
     const auto opened = open("a");
@@ -53,10 +55,7 @@ class ConversationTest : public testing::Test {
   }
   // The file of sample() with one text replaced.
   std::string changed(const std::string& from, const std::string& to) const {
-    {
-      auto file = open("a").value();
-      EXPECT_TRUE(file.save(sample()));
-    }
+    write_sample();
     std::string text = read_whole_file(file_of("a")).value();
     const std::size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from << " is not in " << text;
@@ -137,7 +136,6 @@ TEST_F(ConversationTest, ADamagedFileIsAnErrorAndStays) {
   for (const auto& [from, to, part] : rows) {
     const std::string message = fault_of(changed(from, to));
     EXPECT_NE(message.find(part), std::string::npos) << to << ": " << message;
-    fs::remove(file_of("a"));
   }
 }
 

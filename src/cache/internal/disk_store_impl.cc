@@ -48,6 +48,7 @@ Status DiskStore::Impl::try_to_write() {
                                                            .quota_bytes = options_.quota_bytes,
                                                            .records = *records_,
                                                            .drops = drops_,
+                                                           .holds = holds_,
                                                            .faults = options_.faults});
   return {};
 }
@@ -61,10 +62,17 @@ bool DiskStore::Impl::is_complete(const DiskMatch& match, std::size_t wanted) co
 DiskMatch DiskStore::Impl::find(const PrefixPoint& from, std::span<const std::int32_t> wanted,
                                 const PageSizes& sizes) const {
   const StoreLookup lookup(*records_, drops_);
+  const auto lock = holds_.lock_for_lookup();
   DiskMatch match = lookup.find(from, wanted, sizes);
-  if (is_writable() || is_complete(match, wanted.size())) return match;
-  records_->catch_up();
-  return lookup.find(from, wanted, sizes);
+  if (!is_writable() && !is_complete(match, wanted.size())) {
+    records_->catch_up();
+    match = lookup.find(from, wanted, sizes);
+  }
+  std::vector<PageName> names;
+  for (const StoredPage& page : match.pages) names.push_back(page.end.name);
+  if (match.parting) names.push_back(match.parting->end.name);
+  if (!names.empty()) match.hold = holds_.hold(std::move(names));
+  return match;
 }
 
 std::optional<StoredValue> DiskStore::Impl::find_snapshot(const PrefixPoint& point,

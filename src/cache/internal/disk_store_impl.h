@@ -18,6 +18,7 @@
 #include "cache/internal/segment_reader.h"
 #include "cache/internal/store_drops.h"
 #include "cache/internal/store_folder.h"
+#include "cache/internal/store_holds.h"
 #include "cache/internal/store_lookup.h"
 #include "cache/internal/turn_writer.h"
 
@@ -78,6 +79,7 @@ class DiskStore::Impl {
   StoreSecret secret_ = {};
   std::string read_only_reason_;
   mutable StoreDrops drops_;
+  mutable StoreHolds holds_;
   std::mutex folder_mutex_;
   FolderIdentity identity_;
   std::optional<FolderLock> lock_;

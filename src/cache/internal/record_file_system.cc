@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,13 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 
 std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// RocksDB makes files that all may read; the folder keeps others out, this does so twice.
+void make_private(const std::string& path) {
+  using std::filesystem::perms;
+  std::error_code ignored;
+  std::filesystem::permissions(path, perms::owner_read | perms::owner_write, ignored);
+}
 
 IOStatus status_of(const StorageFault& fault, const std::string& name) {
   if (fault.error == ENOSPC) return IOStatus::NoSpace(name, std::strerror(fault.error));
@@ -84,20 +92,22 @@ class FaultyRandomAccessFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
   std::shared_ptr<StorageFaults> faults_;
 };
 
-class FaultyFileSystem : public rocksdb::FileSystemWrapper {
+class RecordFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  explicit FaultyFileSystem(std::shared_ptr<StorageFaults> faults)
+  explicit RecordFileSystem(std::shared_ptr<StorageFaults> faults)
       : FileSystemWrapper(rocksdb::FileSystem::Default()), faults_(std::move(faults)) {}
 
-  const char* Name() const override { return "LocketFaultyFileSystem"; }
+  const char* Name() const override { return "LocketRecordFileSystem"; }
 
   IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* result,
                            IODebugContext* debug) override {
-    const StorageFault fault = faults_->hook(StorageOperation::kCreate, name_of(path), 0);
+    const StorageFault fault = ask(StorageOperation::kCreate, path);
     if (fault.error != 0) return status_of(fault, name_of(path));
     IOStatus status = FileSystemWrapper::NewWritableFile(path, options, result, debug);
     if (!status.ok()) return status;
+    make_private(path);
+    if (faults_ == nullptr) return status;
     *result = std::make_unique<FaultyWritableFile>(std::move(*result), name_of(path), faults_);
     return status;
   }
@@ -105,18 +115,29 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
                                IODebugContext* debug) override {
     IOStatus status = FileSystemWrapper::NewRandomAccessFile(path, options, result, debug);
-    if (!status.ok()) return status;
+    if (!status.ok() || faults_ == nullptr) return status;
     *result = std::make_unique<FaultyRandomAccessFile>(std::move(*result), name_of(path), faults_);
     return status;
   }
   IOStatus DeleteFile(const std::string& path, const IOOptions& options,
                       IODebugContext* debug) override {
-    const StorageFault fault = faults_->hook(StorageOperation::kRemove, name_of(path), 0);
+    const StorageFault fault = ask(StorageOperation::kRemove, path);
     if (fault.error != 0) return status_of(fault, name_of(path));
     return FileSystemWrapper::DeleteFile(path, options, debug);
   }
+  IOStatus LockFile(const std::string& path, const IOOptions& options, rocksdb::FileLock** lock,
+                    IODebugContext* debug) override {
+    IOStatus status = FileSystemWrapper::LockFile(path, options, lock, debug);
+    if (status.ok()) make_private(path);
+    return status;
+  }
 
  private:
+  StorageFault ask(StorageOperation operation, const std::string& path) const {
+    if (faults_ == nullptr) return {};
+    return faults_->hook(operation, name_of(path), 0);
+  }
+
   std::shared_ptr<StorageFaults> faults_;
 };
 
@@ -124,7 +145,7 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
 
 std::shared_ptr<rocksdb::FileSystem> make_record_file_system(
     std::shared_ptr<StorageFaults> faults) {
-  return std::make_shared<FaultyFileSystem>(std::move(faults));
+  return std::make_shared<RecordFileSystem>(std::move(faults));
 }
 
 }  // namespace locket::cache

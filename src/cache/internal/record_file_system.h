@@ -1,4 +1,5 @@
-// RocksDB's file system with StorageFaults asked before each operation. For tests.
+// RocksDB's file system: its files are for the owner only, and StorageFaults, if there are any, are
+// asked before each operation.
 #pragma once
 
 #include <memory>

@@ -21,6 +21,8 @@ constexpr std::size_t kWriteBufferBytes = std::size_t{2} << 20;
 constexpr std::size_t kBlockCacheBytes = std::size_t{16} << 20;
 constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
 constexpr int kFilesBeforeCompaction = 4;
+// A table with a bad block is given up as a whole: small ones lose less.
+constexpr std::uint64_t kTableBytes = std::uint64_t{4} << 20;
 // Beyond this the system reads what is asked for.
 constexpr std::uint64_t kPrefetchBytes = std::uint64_t{64} << 20;
 
@@ -39,6 +41,7 @@ rocksdb::Options rocksdb_options(rocksdb::Env* env) {
   options.write_buffer_size = kWriteBufferBytes;
   options.max_write_buffer_number = 2;
   options.level0_file_num_compaction_trigger = kFilesBeforeCompaction;
+  options.target_file_size_base = kTableBytes;
   options.max_background_jobs = 2;
   // Space that is reserved ahead would count for the quota and shrink only at the next start.
   options.allow_fallocate = false;
@@ -73,12 +76,13 @@ std::string_view view_of(const rocksdb::Slice& slice) { return {slice.data(), sl
 
 struct RecordStore::State {
   RecordStoreOptions options;
-  std::unique_ptr<rocksdb::Env> env;  // with faults
+  std::unique_ptr<rocksdb::Env> env;
   rocksdb::Options rocksdb;
   std::unique_ptr<rocksdb::DB> db;
   mutable std::shared_mutex database_mutex;  // exclusive: `db` is replaced
   std::atomic<bool> was_rebuilt = false;
   std::atomic<bool> needs_reopen = false;
+  mutable std::atomic<bool> is_damaged = false;  // a table or the log; one bad block hides others
   mutable std::atomic<std::uint64_t> read_errors = 0;
 
   rocksdb::Status open_database();
@@ -107,11 +111,16 @@ rocksdb::Status RecordStore::State::open_database() {
 Status RecordStore::State::open_for_writing() {
   LOCKET_TRY_STATUS(make_private_folder(options.folder));
   LOCKET_TRY_STATUS(check_private_folder(options.folder));
-  rocksdb::Status status = open_database();
-  if (status.ok() || status.IsNoSpace() || (status.IsIOError() && !status.IsPathNotFound())) {
-    return status_of(status, options.folder, "open");
+  rocksdb::Status status;
+  if (!is_damaged) {
+    status = open_database();
+    if (status.ok() || status.IsNoSpace() || (status.IsIOError() && !status.IsPathNotFound())) {
+      return status_of(status, options.folder, "open");
+    }
   }
+  db.reset();
   was_rebuilt = true;
+  is_damaged = false;
   const std::string folder = options.folder.string();
   status = rocksdb::RepairDB(folder, rocksdb);
   if (status.ok()) status = open_database();
@@ -130,7 +139,9 @@ rocksdb::ReadOptions RecordStore::State::read_options() const {
 }
 
 void RecordStore::State::count(const rocksdb::Status& status) const {
-  if (!status.ok() && !status.IsNotFound()) ++read_errors;
+  if (status.ok() || status.IsNotFound()) return;
+  ++read_errors;
+  if (status.IsCorruption()) is_damaged = true;
 }
 
 RecordStore::RecordStore(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -139,14 +150,8 @@ RecordStore::~RecordStore() = default;
 Result<std::unique_ptr<RecordStore>> RecordStore::open(const RecordStoreOptions& options) {
   auto state = std::make_unique<State>();
   state->options = options;
-  rocksdb::Env* env = rocksdb::Env::Default();
-  if (options.faults != nullptr) {
-    state->env = rocksdb::NewCompositeEnv(make_record_file_system(options.faults));
-    env = state->env.get();
-  }
-  // Files of ours are for the owner only.
-  rocksdb::Env::Default()->SetAllowNonOwnerAccess(false).PermitUncheckedError();
-  state->rocksdb = rocksdb_options(env);
+  state->env = rocksdb::NewCompositeEnv(make_record_file_system(options.faults));
+  state->rocksdb = rocksdb_options(state->env.get());
   if (options.access == RecordStoreOptions::Access::kWrite) {
     LOCKET_TRY_STATUS(state->open_for_writing());
   } else {
@@ -197,7 +202,7 @@ void RecordStore::scan(std::string_view prefix, const Visit& visit) const {
 }
 
 Status RecordStore::write(const RecordBatch& batch) {
-  if (state_->db == nullptr || state_->needs_reopen) LOCKET_TRY_STATUS(reopen());
+  if (state_->db == nullptr || needs_reopen()) LOCKET_TRY_STATUS(reopen());
   rocksdb::WriteBatch writes;
   for (const RecordBatch::Change& change : batch.changes) {
     const rocksdb::Status status =
@@ -208,10 +213,11 @@ Status RecordStore::write(const RecordBatch& batch) {
   options.sync = true;
   const rocksdb::Status status = state_->db->Write(options, &writes);
   state_->needs_reopen = !status.ok();
+  state_->count(status);
   return status_of(status, state_->options.folder, "write");
 }
 
-bool RecordStore::needs_reopen() const { return state_->needs_reopen; }
+bool RecordStore::needs_reopen() const { return state_->needs_reopen || state_->is_damaged; }
 
 Status RecordStore::reopen() {
   const std::unique_lock lock(state_->database_mutex);

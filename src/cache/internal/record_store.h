@@ -64,6 +64,7 @@ class RecordStore {
   // All of the batch, synced, or nothing that a look-up would see. After a failure the store wants
   // to be opened anew: what it holds then is as before the call or, rarely, as after it.
   [[nodiscard]] Status write(const RecordBatch& batch);
+  // After a failed write, and when damage was met.
   bool needs_reopen() const;
   // For writing: closes and opens; look-ups wait.
   [[nodiscard]] Status reopen();

@@ -22,10 +22,10 @@ RowRestore::~RowRestore() {
   changed_.wait(lock, [this] { return !is_running_; });
 }
 
-std::size_t RowRestore::load_keys(std::vector<StoredPage> pages,
-                                  std::span<std::byte* const> buffers) {
+std::size_t RowRestore::load_keys(const DiskMatch& match, std::span<std::byte* const> buffers) {
   start_ = monotonic_seconds();
-  pages_ = std::move(pages);
+  pages_ = match.pages;
+  hold_ = match.hold;
   buffers_.assign(buffers.begin(), buffers.end());
   std::vector<PayloadLoad> loads;
   for (std::size_t i = 0; i < pages_.size(); ++i) {
@@ -54,6 +54,7 @@ void RowRestore::load_rows() {
   std::vector<std::size_t> damaged = disk_.load(loads);
   for (const std::size_t index : damaged) disk_.drop_page(pages_[index]);
   const std::lock_guard lock(mutex_);
+  hold_.reset();
   damaged_ = std::move(damaged);
   seconds_ = monotonic_seconds() - start_;
   is_running_ = false;

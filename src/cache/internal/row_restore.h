@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -19,9 +20,9 @@ class RowRestore final : public RowGate {
   RowRestore(DiskStore& disk, const KvLayout& layout) : disk_(disk), layout_(layout) {}
   ~RowRestore() override;
 
-  // Reads the keys of full `pages` into page buffers, and returns how many pages, from the first
-  // on, are sound; the first one that is not is dropped from the store.
-  std::size_t load_keys(std::vector<StoredPage> pages, std::span<std::byte* const> buffers);
+  // Reads the keys of the full pages of `match` into page buffers, and returns how many pages, from
+  // the first on, are sound; the first one that is not is dropped from the store.
+  std::size_t load_keys(const DiskMatch& match, std::span<std::byte* const> buffers);
   // Starts reading the rows of the first `count` pages.
   void start_rows(std::size_t count, TaskThread& loader);
 
@@ -41,6 +42,7 @@ class RowRestore final : public RowGate {
   DiskStore& disk_;
   const KvLayout& layout_;
   std::vector<StoredPage> pages_;
+  std::shared_ptr<const void> hold_;  // of the pages, until their rows are there
   std::vector<std::byte*> buffers_;
   double start_ = 0;
   mutable std::mutex mutex_;

@@ -93,6 +93,10 @@ Status TurnWriter::make_room(const TurnWrite& turn, const Plan& plan) {
     const std::uint64_t used = allocated_bytes_below(parts_.folder);
     if (used + needed <= limit_bytes()) return {};
     request.bytes = used + needed - limit_bytes();
+    const auto lock = parts_.holds.lock_for_removal();
+    for (const PageName& name : parts_.holds.held()) {
+      tree_.index().collect_path(name, request.kept);
+    }
     const auto victims = tree_.index().choose(request);
     if (victims.empty()) return {};
     LOCKET_TRY_STATUS(evict(victims));

@@ -33,11 +33,15 @@ void TurnWriter::forget_all() {
 }
 
 Status TurnWriter::prepare() {
-  if (parts_.records.needs_reopen()) {
-    forget_all();
-    LOCKET_TRY_STATUS(parts_.records.reopen());
+  // Reading everything is also what finds damaged tables.
+  for (int tries = 0; tries < 2; ++tries) {
+    if (parts_.records.needs_reopen()) {
+      forget_all();
+      LOCKET_TRY_STATUS(parts_.records.reopen());
+    }
+    LOCKET_TRY_STATUS(tree_.ensure_read());
+    if (!parts_.records.needs_reopen()) break;
   }
-  LOCKET_TRY_STATUS(tree_.ensure_read());
   return apply_drops();
 }
 

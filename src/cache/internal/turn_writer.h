@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/disk_store.h"
+#include "cache/internal/store_holds.h"
 #include "cache/internal/stored_tree.h"
 
 namespace locket::cache {
@@ -21,6 +22,7 @@ class TurnWriter {
     std::uint64_t quota_bytes = 0;
     RecordStore& records;
     StoreDrops& drops;
+    StoreHolds& holds;
     std::shared_ptr<StorageFaults> faults;
   };
   explicit TurnWriter(const Parts& parts);
