@@ -13,7 +13,7 @@ constexpr double kWidth = 800;
 constexpr double kHeight = 500;
 constexpr double kLeft = 76;
 constexpr double kRight = 776;
-constexpr double kTop = 112;
+constexpr double kTop = 104;
 constexpr double kBottom = 430;
 constexpr double kKeys = 70;  // the row that says which curve is which
 
@@ -84,8 +84,8 @@ std::string ceiling_line(const Results& results) {
       "<line x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\" stroke=\"{}\" "
       "stroke-dasharray=\"5 4\"/>\n",
       kLeft, y, kRight, y, kGrey);
-  svg += text_at({kRight, kTop - 10}, "class=\"note\" text-anchor=\"end\"",
-                 fmt::format("dashed: a memory without limit, {:.1f} %", 100 * results.ceiling));
+  svg += text_at({kLeft + 6, y + 15}, "class=\"note\"",
+                 fmt::format("unlimited memory: {:.1f} %", 100 * results.ceiling));
   return svg;
 }
 
@@ -109,32 +109,40 @@ std::string bytes_text(double bytes) {
   return fmt::format("{},{:03} B", whole / 1000, whole % 1000);
 }
 
-// The rate at every point; above the highest curve of a place, else below.
-std::string rate_labels(const std::vector<Point>& points, const std::vector<Tally>& tallies,
-                        const Look& look, double shift) {
+// The rates of one budget, beside their points: of the highest curve above, of the others below,
+// none over another; above also what lies close to the axis.
+std::string rate_labels(const Results& results, std::size_t budget, double x) {
+  std::vector<std::size_t> order;
+  for (std::size_t kind = 0; kind < results.kinds.size(); ++kind) order.push_back(kind);
+  const auto rate = [&](std::size_t kind) { return results.tallies[kind][budget].hit_rate(); };
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return rate(a) > rate(b); });
   std::string svg;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    svg += text_at({points[i].x, points[i].y + shift},
-                   fmt::format("class=\"rate\" text-anchor=\"middle\" fill=\"{}\"", look.color),
-                   fmt::format("{:.1f}", 100 * tallies[i].hit_rate()));
+  double last = 0;
+  for (const std::size_t kind : order) {
+    const bool is_above = kind == order.front() || rate(kind) < 0.12;
+    const double y = std::max(Axes::y(rate(kind)) + (is_above ? -12 : 22), last + 15);
+    svg += text_at({x, y},
+                   fmt::format("class=\"rate\" text-anchor=\"middle\" fill=\"{}\"",
+                               kLooks[kind % kLooks.size()].color),
+                   fmt::format("{:.1f}", 100 * rate(kind)));
+    last = y;
   }
   return svg;
 }
 
 std::string curve(const Results& results, std::size_t kind, const Axes& axes) {
   const Look& look = kLooks[kind % kLooks.size()];
-  std::vector<Point> points;
   std::string line;
+  std::string markers;
   for (std::size_t budget = 0; budget < results.budgets.size(); ++budget) {
     const Point at = {axes.x(results.budgets[budget]),
                       Axes::y(results.tallies[kind][budget].hit_rate())};
     line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : " L", at.x, at.y);
-    points.push_back(at);
+    markers += marker(look, at);
   }
-  std::string svg = fmt::format(
-      "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.5\"/>\n", line, look.color);
-  for (const Point& at : points) svg += marker(look, at);
-  return svg + rate_labels(points, results.tallies[kind], look, kind == 1 ? 22 : -12);
+  return fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.5\"/>\n", line,
+                     look.color) +
+         markers;
 }
 
 std::string legend(const Results& results) {
@@ -171,6 +179,9 @@ std::string plot_svg(const Results& results, const std::string& subtitle) {
   svg += legend(results) + frame(results, axes) + ceiling_line(results);
   for (std::size_t kind = results.kinds.size(); kind > 0; --kind) {
     svg += curve(results, kind - 1, axes);
+  }
+  for (std::size_t budget = 0; budget < results.budgets.size(); ++budget) {
+    svg += rate_labels(results, budget, axes.x(results.budgets[budget]));
   }
   return svg + "</svg>\n";
 }

@@ -53,9 +53,10 @@ class Explainer {
   Explainer(DiskStore& store, const RootLabel& root, Tokens tokens, const PageSizes& sizes)
       : store_(store), root_(root), tokens_(tokens), sizes_(sizes) {}
 
-  MissExplanation explain() {
-    match_ = store_.find(root_point(root_.root), tokens_, sizes_);
-    at_ = match_.pages.empty() ? root_point(root_.root) : match_.pages.back().end;
+  MissExplanation explain(const PrefixPoint& known) {
+    const Tokens unknown = tokens_.subspan(static_cast<std::size_t>(known.position));
+    match_ = store_.find(known, unknown, sizes_);
+    at_ = match_.pages.empty() ? known : match_.pages.back().end;
     const std::size_t in_pages = static_cast<std::size_t>(at_.position);
     const std::size_t hit = in_pages + static_cast<std::size_t>(match_.parting_tokens);
     found_.hit_tokens = static_cast<std::int64_t>(hit);
@@ -99,7 +100,7 @@ class Explainer {
 
   // Whether another root has the first page, or all tokens if they are fewer.
   bool find_other_root() {
-    if (!match_.pages.empty()) return false;
+    if (at_.position > 0) return false;
     std::vector<RootLabel> others;
     store_.impl().scan_roots([&](const RootLabel& label) {
       if (label.root != root_.root) others.push_back(label);
@@ -196,8 +197,11 @@ std::string_view miss_reason_name(MissReason reason) {
 }
 
 MissExplanation explain_miss(DiskStore& store, const RootLabel& root,
-                             std::span<const std::int32_t> tokens, const PageSizes& sizes) {
-  return Explainer(store, root, tokens, sizes).explain();
+                             std::span<const std::int32_t> tokens, const PageSizes& sizes,
+                             const std::optional<PrefixPoint>& known) {
+  const PrefixPoint point = known.value_or(root_point(root.root));
+  LOCKET_CHECK(point.position <= static_cast<std::int64_t>(tokens.size()));
+  return Explainer(store, root, tokens, sizes).explain(point);
 }
 
 std::vector<RecordedMiss> recorded_misses(DiskStore& store) {

@@ -13,7 +13,8 @@
 namespace locket::cache {
 namespace {
 
-constexpr std::size_t kRemovedTogether = 4096;
+// Files whose last payload goes are removed as a whole, so many pages at once.
+constexpr std::size_t kRemovedTogether = 65'536;
 
 std::map<PageName, RootLabel> all_labels(const DiskStore::Impl& store) {
   std::map<PageName, RootLabel> labels;

@@ -117,9 +117,11 @@ enum class Pin { kOn, kOff };
 [[nodiscard]] Result<std::uint64_t> remove_all(DiskStore& store);
 
 // Why a look-up of `tokens` under `root` ends where it does now. Costs about as much as the
-// look-up.
+// look-up, of what follows `known` only: a point up to which all is there. Snapshots before it are
+// not seen.
 MissExplanation explain_miss(DiskStore& store, const RootLabel& root,
-                             std::span<const std::int32_t> tokens, const PageSizes& sizes);
+                             std::span<const std::int32_t> tokens, const PageSizes& sizes,
+                             const std::optional<PrefixPoint>& known = {});
 
 // The last look-ups that found less than the whole prompt, newest first (at most 64 are kept).
 struct RecordedMiss {

@@ -34,7 +34,7 @@ struct StorageFaults;
 struct DiskOptions {
   std::filesystem::path directory;  // made (0700) if missing
   std::uint64_t quota_bytes = 0;    // of the whole folder; 0: no limit
-  std::size_t read_threads = 8;  // more than cores: reads wait for the disk
+  std::size_t read_threads = 8;     // more than cores: reads wait for the disk
   enum class Access { kWriteIfPossible, kReadOnly } access = Access::kWriteIfPossible;
   std::shared_ptr<StorageFaults> faults = {};  // for tests
 };

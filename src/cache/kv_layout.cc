@@ -10,6 +10,15 @@ std::size_t KvLayout::page_bytes() const { return part_offset(PagePart::kCount);
 
 std::size_t KvLayout::ring_bytes() const { return ring_offset(rings.size()); }
 
+std::size_t KvLayout::snapshot_bytes() const {
+  std::size_t kept = 0;
+  while (kept < rings.size() && rings[kept].kind == RingStream::Kind::kKept) kept += 1;
+  for (std::size_t ring = kept; ring < rings.size(); ++ring) {
+    LOCKET_CHECK(rings[ring].kind == RingStream::Kind::kRebuilt);
+  }
+  return ring_offset(kept);
+}
+
 double KvLayout::bytes_per_token() const {
   return static_cast<double>(page_bytes()) / static_cast<double>(kTokensPerPage);
 }

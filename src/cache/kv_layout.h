@@ -4,7 +4,7 @@
 //
 // A page holds kTokensPerPage tokens: the streams lie in it one after the other, each with its rows
 // in order; streams of the part that is needed first come first. REQUIRES of a layout:
-// tokens_per_row divides kTokensPerPage.
+// tokens_per_row divides kTokensPerPage; kept rings come before rebuilt ones.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +33,14 @@ struct RowStream {
 
 // The newest `slots` positions of one layer; position p lies in slot p mod slots.
 struct RingStream {
+  // Kept rings are a function of the tokens before them and can be stored; rebuilt ones are made
+  // anew at the end of every prompt.
+  enum class Kind { kKept, kRebuilt };
+
   std::int64_t layer = 0;
   std::int64_t slots = 0;
   std::size_t row_bytes = 0;
+  Kind kind = Kind::kKept;
 
   std::size_t bytes() const { return static_cast<std::size_t>(slots) * row_bytes; }
 };
@@ -46,6 +51,8 @@ struct KvLayout {
 
   std::size_t page_bytes() const;
   std::size_t ring_bytes() const;
+  // Of the kept rings, which come first.
+  std::size_t snapshot_bytes() const;
   // page_bytes() / kTokensPerPage.
   double bytes_per_token() const;
   // Where a part of a page starts, and its bytes.

@@ -69,11 +69,11 @@ Status PrefixLease::restore_rings(std::int64_t position, SequenceMemory& sequenc
   LOCKET_CHECK(position > 0 && rings_.point.position == position);
   const FoundRings rings = std::exchange(rings_, {});
   if (rings.in_memory) {
-    std::ranges::copy(rings.in_memory->bytes(), sequence.rings().begin());
+    std::ranges::copy(rings.in_memory->bytes(), sequence.kept_rings().begin());
     return {};
   }
   DiskStore& disk = *memory_->options_.disk;
-  const PayloadLoad load = {.value = *rings.on_disk, .target = sequence.rings()};
+  const PayloadLoad load = {.value = *rings.on_disk, .target = sequence.kept_rings()};
   if (disk.load({&load, 1}).empty()) return {};
   disk.drop_snapshot(rings.point);
   const std::lock_guard lock(memory_->mutex_);
@@ -133,7 +133,7 @@ void PrefixLease::keep_snapshot(std::int64_t position, Keep keep, SequenceMemory
   LOCKET_CHECK(position > 0 && position % kTokensPerPage == 0);
   const auto page = static_cast<std::size_t>(position / kTokensPerPage) - 1;
   if (page >= path_.size()) return;
-  const std::size_t bytes = memory_->layout_.ring_bytes();
+  const std::size_t bytes = memory_->layout_.snapshot_bytes();
   {
     const std::lock_guard lock(memory_->mutex_);
     TreeNode& node = memory_->tree_.node(path_[page]);
@@ -142,7 +142,7 @@ void PrefixLease::keep_snapshot(std::int64_t position, Keep keep, SequenceMemory
   }
   if (!memory_->pool_.charge(bytes)) return;
   auto buffer = std::make_unique<tensor::AlignedBuffer>(bytes);
-  std::ranges::copy(sequence.rings(), buffer->bytes().begin());
+  std::ranges::copy(sequence.kept_rings(), buffer->bytes().begin());
   PagePool* const pool = &memory_->pool_;
   const auto give_back = [pool](tensor::AlignedBuffer* rings) {
     const std::unique_ptr<tensor::AlignedBuffer> owner(rings);

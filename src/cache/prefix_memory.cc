@@ -17,7 +17,7 @@ constexpr std::uint64_t kNodeBytes =
 
 TreeCosts tree_costs(const KvLayout& layout, const PrefixMemoryOptions& options) {
   return {.page_bytes = layout.page_bytes() + kNodeBytes,
-          .snapshot_bytes = layout.ring_bytes(),
+          .snapshot_bytes = layout.snapshot_bytes(),
           .restart_tokens = options.restart_tokens};
 }
 
@@ -61,7 +61,7 @@ PageSizes PrefixMemory::page_sizes() const {
           [this](std::int64_t tokens) { return packed_bytes(layout_, PagePart::kKeys, tokens); },
       .row_bytes =
           [this](std::int64_t tokens) { return packed_bytes(layout_, PagePart::kRows, tokens); },
-      .snapshot_bytes = layout_.ring_bytes()};
+      .snapshot_bytes = layout_.snapshot_bytes()};
 }
 
 MemoryCounts PrefixMemory::counts() const {

@@ -1,4 +1,5 @@
 // The half of PrefixMemory that speaks to the disk, on the writer's thread.
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -87,9 +88,14 @@ void PrefixMemory::write_turn(const QueuedTurn& turn) {
 void PrefixMemory::record_miss(const PrefixLease& lease, std::span<const std::int32_t> tokens) {
   DiskStore* const disk = options_.disk;
   if (!disk->is_writable()) return;
-  writer_.post([this, disk, root = root_label(lease.tenant_),
+  std::optional<PrefixPoint> known;
+  if (!lease.path_.empty()) {
+    const std::lock_guard lock(mutex_);
+    known = tree_.node(lease.path_.back()).end;
+  }
+  writer_.post([this, disk, known, root = root_label(lease.tenant_),
                 wanted = std::vector(tokens.begin(), tokens.end())] {
-    MissExplanation explanation = explain_miss(*disk, root, wanted, page_sizes());
+    MissExplanation explanation = explain_miss(*disk, root, wanted, page_sizes(), known);
     const MissReason reason = explanation.reason;
     // A prompt that is longer than what was stored is no miss.
     if (reason == MissReason::kNone || reason == MissReason::kEnd) return;

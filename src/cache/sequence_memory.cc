@@ -73,6 +73,10 @@ void SequenceMemory::clear() {
   std::ranges::fill(rings_.bytes(), std::byte{0});
 }
 
+std::span<std::byte> SequenceMemory::kept_rings() {
+  return rings_.bytes().first(layout_->snapshot_bytes());
+}
+
 std::int64_t SequenceMemory::token_capacity() const {
   return static_cast<std::int64_t>(pages_.size()) * kTokensPerPage;
 }

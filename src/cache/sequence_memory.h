@@ -40,7 +40,8 @@ class SequenceMemory {
   std::size_t byte_count() const;
   const std::vector<PageId>& pages() const { return pages_; }
   std::byte* page_data(std::size_t index) const { return data_[index]; }
-  std::span<std::byte> rings() { return rings_.bytes(); }
+  // The kept rings [layout.snapshot_bytes()].
+  std::span<std::byte> kept_rings();
 
   // Rows that are on their way; null: all are there. Part of every view made from now on.
   void set_row_gate(RowGate* gate) { gate_ = gate; }

@@ -37,7 +37,7 @@ std::string reason_text(const MissExplanation& explanation, double now) {
   const std::string ago = age == "-" ? "" : fmt::format(" {} ago", age);
   switch (explanation.reason) {
     case MissReason::kNone:
-      return "everything is there";
+      return "everything is there that can be";
     case MissReason::kNothing:
       return "nothing is stored for this model, its numerics and this tenant";
     case MissReason::kParting:

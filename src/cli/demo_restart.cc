@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -28,7 +29,7 @@ constexpr std::size_t kRuns = 5;  // of each kind; the median is shown
 class DemoFolder {
  public:
   static Result<DemoFolder> make(const std::string& memory_option) {
-    const fs::path parent = parent_folder(memory_option);
+    LOCKET_TRY(const fs::path parent, parent_folder(memory_option));
     std::array<std::byte, 8> unique = {};
     random_bytes(unique);
     const fs::path path = parent / (std::string(kPrefix) + to_hex(unique));
@@ -47,17 +48,24 @@ class DemoFolder {
     if (!path_.empty()) fs::remove_all(path_, ignored);
   }
 
-  fs::path memory() const { return path_ / "memory"; }
+  fs::path memory() const { return path_ / kMemoryName; }
 
  private:
   static constexpr const char* kPrefix = "locket-demo-";
   static constexpr const char* kLockName = "lock";
+  static constexpr const char* kMemoryName = "memory";
 
   DemoFolder(fs::path path, FolderLock lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
-  static fs::path parent_folder(const std::string& memory_option) {
-    const Result<MemoryChoice> choice = choose_memory(memory_option);
-    if (choice && !choice->is_off && prepare_memory_folder(*choice)) return choice->directory;
+  static Result<fs::path> parent_folder(const std::string& memory_option) {
+    LOCKET_TRY(const MemoryChoice choice, choose_memory(memory_option));
+    if (!choice.is_off) {
+      const Status prepared = prepare_memory_folder(choice);
+      if (prepared) return choice.directory;
+      if (choice.source != MemoryChoice::Source::kDefault) {
+        return tl::make_unexpected(prepared.error());
+      }
+    }
     std::error_code ignored;
     return fs::temp_directory_path(ignored);
   }
@@ -66,7 +74,10 @@ class DemoFolder {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(parent, ignored)) {
       if (!entry.path().filename().string().starts_with(kPrefix)) continue;
-      if (!check_private_folder(entry.path())) continue;
+      // Without a memory in it, it may be one that is just being made.
+      if (!check_private_folder(entry.path()) || !fs::exists(entry.path() / kMemoryName, ignored)) {
+        continue;
+      }
       if (FolderLock::take(entry.path() / kLockName)) fs::remove_all(entry.path(), ignored);
     }
   }
@@ -157,14 +168,44 @@ void print_comparison(const Answered& restored, const Answered& computed) {
   fmt::print("{}", table.text(2));
 }
 
-Status compare(const Answered& restored, const Answered& computed) {
-  if (restored.logits != computed.logits || restored.answer != computed.answer) {
-    return fail(ErrorCode::kInternal,
-                fmt::format("from disk \"{}\" (logits {}), computed \"{}\" (logits {}): these must "
-                            "be the same",
-                            restored.answer, restored.logits, computed.answer, computed.logits));
-  }
-  return {};
+// What lies on disk when the first process is killed.
+struct Remembered {
+  std::size_t tokens = 0;
+  std::uint64_t bytes = 0;
+};
+
+Result<Remembered> remember_and_be_killed(const std::vector<std::string>& arguments,
+                                          const fs::path& memory) {
+  LOCKET_TRY(ChildProcess reader, ChildProcess::start(arguments));
+  LOCKET_TRY(const nlohmann::json report, read_report(reader));
+  LOCKET_TRY_STATUS(reader.kill());
+  const std::size_t tokens = report.value("tokens", std::size_t{0});
+  if (tokens == 0) return fail(ErrorCode::kInternal, "a worker has read nothing");
+  return Remembered{.tokens = tokens, .bytes = allocated_bytes_below(memory)};
+}
+
+Status check_same(const Answered& restored, const Answered& computed) {
+  if (restored.logits == computed.logits && restored.answer == computed.answer) return {};
+  return fail(ErrorCode::kInternal,
+              fmt::format("from disk \"{}\" (logits {}), computed \"{}\" (logits {}): these must "
+                          "be the same",
+                          restored.answer, restored.logits, computed.answer, computed.logits));
+}
+
+void print_figures(const Remembered& remembered, const Answered& restored, double bytes_per_token) {
+  fmt::print("\nOf the {} tokens {} are new; the others fill the windows of the layers again.\n",
+             grouped(restored.run_tokens()),
+             grouped(restored.prompt_tokens - restored.disk_tokens));
+  fmt::print("Medians of {} new processes each, without the {:.2f} s of loading the model.\n",
+             kRuns, restored.load_seconds);
+  fmt::print(
+      "The logits of the prompt's last token are the same bits in all of them (SHA-256 {}...).\n",
+      restored.logits.substr(0, 12));
+  fmt::print(
+      "On disk: {} bytes for {} tokens, {} a token. {} of these are what the model keeps of a\n"
+      "token, the others its newest windows and the store's own files. It is removed now.\n",
+      grouped(remembered.bytes), grouped(remembered.tokens),
+      grouped(remembered.bytes / remembered.tokens), grouped_decimal(bytes_per_token));
 }
 
 }  // namespace
@@ -175,37 +216,27 @@ Status show_restart(const DemoOptions& options, const ModelSetup& setup,
     fmt::print("\nMode plain keeps nothing on disk, so there is no restart to show.\n");
     return {};
   }
+  const auto& messages = conversation.request.messages;
+  fmt::print(
+      "\nAnd after a crash? Another process reads the first {} messages, writes what it keeps of\n"
+      "them to disk, and is killed (SIGKILL) before the last question. A new one answers it:\n\n"
+      "{:>5}  {}\n",
+      messages.size() - 1, "you", messages.back().content.front().text);
+  std::fflush(stdout);
   LOCKET_TRY(const fs::path model, resolve_model(options.model.model));
   LOCKET_TRY(const DemoFolder folder, DemoFolder::make(options.model.memory));
   const std::string memory = folder.memory().string();
-  LOCKET_TRY(ChildProcess reader,
-             ChildProcess::start(worker_arguments(options, model, "remember", memory)));
-  LOCKET_TRY(const nlohmann::json read, read_report(reader));
-  LOCKET_TRY_STATUS(reader.kill());
-  const std::size_t tokens = read.value("tokens", std::size_t{0});
-  if (tokens == 0) return fail(ErrorCode::kInternal, "a worker has read nothing");
-  const std::uint64_t bytes = allocated_bytes_below(folder.memory());
+  LOCKET_TRY(const Remembered remembered,
+             remember_and_be_killed(worker_arguments(options, model, "remember", memory),
+                                    folder.memory()));
   LOCKET_TRY(const Answered restored,
              answer_often(worker_arguments(options, model, "answer", memory)));
   LOCKET_TRY(const Answered computed,
              answer_often(worker_arguments(options, model, "answer", "off")));
-  LOCKET_TRY_STATUS(compare(restored, computed));
-  fmt::print(
-      "\nAnd after a crash? Another process read the first {} messages and wrote what it keeps of\n"
-      "them to disk. It was killed (SIGKILL) before the last question. A new process answered it:\n"
-      "\n{:>5}  {}\n{:>5}  {}\n\n",
-      conversation.request.messages.size() - 1, "you",
-      conversation.request.messages.back().content.front().text, "mini", restored.answer);
+  LOCKET_TRY_STATUS(check_same(restored, computed));
+  fmt::print("{:>5}  {}\n\n", "mini", restored.answer);
   print_comparison(restored, computed);
-  const cache::KvLayout& layout = setup.model().memory().layout;
-  fmt::print(
-      "\nThe times are medians of {} new processes each, without the {:.2f} s of loading the "
-      "model.\n"
-      "The logits of the prompt's last token are the same bits in all of them (SHA-256 {}...).\n"
-      "On disk: {} bytes for {} tokens, {} a token; {} of them are what the model keeps of a\n"
-      "token, the others its newest windows and the store's own files. All of it is removed now.\n",
-      kRuns, restored.load_seconds, restored.logits.substr(0, 12), grouped(bytes), grouped(tokens),
-      grouped(bytes / tokens), grouped_decimal(layout.bytes_per_token()));
+  print_figures(remembered, restored, setup.model().memory().layout.bytes_per_token());
   return {};
 }
 

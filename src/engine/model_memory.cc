@@ -31,7 +31,7 @@ cache::PageSizes ModelMemory::page_sizes() const {
   };
   return {.key_bytes = bytes_of(cache::PagePart::kKeys),
           .row_bytes = bytes_of(cache::PagePart::kRows),
-          .snapshot_bytes = layout.ring_bytes()};
+          .snapshot_bytes = layout.snapshot_bytes()};
 }
 
 Result<ModelMemory> read_model_memory(const checkpoint::Checkpoint& checkpoint,
@@ -64,8 +64,13 @@ MemoryForecast forecast_request(cache::DiskStore& store, const ModelMemory& memo
   const std::int64_t group = memory.geometry.group;
   forecast.hit_tokens = forecast.explanation.hit_tokens / group * group;
   const auto prompt = static_cast<std::int64_t>(tokens.size());
+  // Of a group that is not whole there are no rows to be had.
+  const bool has_all_groups = forecast.hit_tokens >= prompt / group * group;
+  if (has_all_groups && forecast.explanation.reason == cache::MissReason::kEnd) {
+    forecast.explanation.reason = cache::MissReason::kNone;
+  }
   const DecoderGeometry reach = {.window = memory.geometry.window,
-                                .decoder_layers = memory.decoder_layers};
+                                 .decoder_layers = memory.decoder_layers};
   forecast.plan = cache::make_replay_plan({.prompt_tokens = prompt,
                                            .stored_tokens = forecast.hit_tokens,
                                            .decoder_tokens = replay_length(replay, prompt, reach),

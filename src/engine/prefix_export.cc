@@ -15,6 +15,8 @@ using checkpoint::SafetensorsStream;
 
 // No payload is that large; a record that says so is damaged.
 constexpr std::uint64_t kMostValueBytes = std::uint64_t{1} << 30;
+// Read together: of the prefix no more is in memory.
+constexpr std::uint64_t kBatchBytes = std::uint64_t{16} << 20;
 
 struct Prefix {
   std::vector<cache::StoredPage> pages;
@@ -73,17 +75,32 @@ std::vector<PlannedTensor> plan(const internal::PrefixFileTables& tables,
   return tensors;
 }
 
-Status append_payload(cache::DiskStore& store, const Payload& payload,
-                      std::vector<std::byte>& buffer, SafetensorsStream& stream) {
-  buffer.resize(payload.value.bytes);
-  const cache::PayloadLoad load = {.value = payload.value, .target = buffer};
-  if (!store.load({&load, 1}).empty()) {
+// Payloads from `first` on that are read together; the index after them.
+Result<std::size_t> append_batch(cache::DiskStore& store, std::span<const Payload> payloads,
+                                 std::size_t first, SafetensorsStream& stream) {
+  std::size_t end = first;
+  std::uint64_t bytes = 0;
+  while (end < payloads.size() &&
+         (end == first || bytes + payloads[end].value.bytes <= kBatchBytes)) {
+    bytes += payloads[end].value.bytes;
+    ++end;
+  }
+  std::vector<std::byte> buffer(bytes);
+  std::span<std::byte> rest(buffer);
+  std::vector<cache::PayloadLoad> loads;
+  for (std::size_t i = first; i < end; ++i) {
+    loads.push_back({payloads[i].value, rest.first(payloads[i].value.bytes)});
+    rest = rest.subspan(payloads[i].value.bytes);
+  }
+  const std::vector<std::size_t> damaged = store.load(loads);
+  if (!damaged.empty()) {
     return fail(ErrorCode::kBadMemory,
                 fmt::format("{} of this prefix is damaged or was removed meanwhile; the memory can "
                             "be checked with: locket cache verify",
-                            payload.tensor));
+                            payloads[first + damaged.front()].tensor));
   }
-  return stream.append(buffer);
+  LOCKET_TRY_STATUS(stream.append(buffer));
+  return end;
 }
 
 Result<Prefix> find(cache::DiskStore& store, const cache::PageName& name) {
@@ -126,11 +143,10 @@ Result<PrefixFileFacts> export_prefix(cache::DiskStore& store, const cache::Page
        {&bytes.tokens, &bytes.names, &bytes.positions, &bytes.checksums}) {
     LOCKET_TRY_STATUS(stream.append(std::as_bytes(std::span(*table))));
   }
-  std::vector<std::byte> buffer;
   std::uint64_t done = 0;
-  for (const Payload& payload : payloads) {
-    LOCKET_TRY_STATUS(append_payload(store, payload, buffer, stream));
-    done += payload.value.bytes;
+  for (std::size_t first = 0; first < payloads.size();) {
+    LOCKET_TRY(const std::size_t end, append_batch(store, payloads, first, stream));
+    for (; first < end; ++first) done += payloads[first].value.bytes;
     if (progress) progress(done, facts.payload_bytes);
   }
   LOCKET_TRY_STATUS(stream.finish());

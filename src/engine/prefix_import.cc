@@ -272,6 +272,7 @@ Status PrefixImport::add_snapshot(const cache::PrefixPoint& point, Batch& batch)
 
 Status PrefixImport::write(Batch& batch) {
   batch.turn.root = root_;
+  batch.turn.restart_tokens = target_.memory.geometry.encoder_reach();
   LOCKET_TRY_STATUS(target_.store.write_turn(batch.turn));
   batch = {};
   return {};

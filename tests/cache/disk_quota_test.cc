@@ -95,7 +95,7 @@ TEST(DiskQuotaTest, B15TheBudgetHoldsAcrossRestarts) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     auto store = open_store(folder.path(), kQuota);
     const auto tokens = some_tokens(128 * 10, seed);
-    ASSERT_TRUE(store->write_turn(turn_of(*store, tokens, {128 * 8}).write));
+    ASSERT_TRUE(store->write_turn(turn_of(*store, tokens).write));
     EXPECT_LE(store->used_bytes(), kQuota) << seed;
     EXPECT_EQ(tokens_found(*store, tokens), 128 * 10) << seed;
     const std::uint64_t before = seed > 0 ? seed - 1 : seed;
@@ -150,6 +150,28 @@ TEST(DiskQuotaTest, APinnedPrefixIsNeverEvicted) {
   EXPECT_GT(store->counts().pages_evicted, 0);
   EXPECT_EQ(tokens_found(*store, pinned), 128 * 10);
   EXPECT_EQ(recall(*store, root_of(*store), pinned, kSizes).snapshots, 1);
+}
+
+TEST(DiskQuotaTest, AUseInTheFutureAfterTheClockWentBackDoesNoHarm) {
+  const StoreFolder folder("clock");
+  constexpr std::uint64_t kQuota = 30 * kPageBytes;
+  const auto first = some_tokens(128 * 10, 1);
+  {
+    auto store = open_store(folder.path(), kQuota);
+    ASSERT_TRUE(store->write_turn(turn_of(*store, first).write));
+    const PageName newest = test_support::points_of(root_of(*store), first).back().name;
+    const std::string key = record_key(RecordSpace::kUse, newest);
+    RecordBatch batch;
+    batch.put(key, encode_use(key, {.last_use_seconds = 1e10, .hits = 1, .is_pinned = false}));
+    ASSERT_TRUE(store->impl().write_records(batch));
+  }
+  auto store = open_store(folder.path(), kQuota);
+  for (std::uint64_t seed = 2; seed < 6; ++seed) {
+    const auto tokens = some_tokens(128 * 10, seed);
+    ASSERT_TRUE(store->write_turn(turn_of(*store, tokens).write));
+    EXPECT_EQ(tokens_found(*store, tokens), 128 * 10);
+    EXPECT_LE(store->used_bytes(), kQuota);
+  }
 }
 
 TEST(DiskQuotaTest, RemovedPagesGiveTheirSpaceBack) {

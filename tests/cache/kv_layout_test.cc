@@ -39,10 +39,21 @@ TEST(KvLayoutTest, StreamsFollowEachOther) {
   EXPECT_EQ(layout.stream_offset(2), 64U * (288 + 68));
   EXPECT_EQ(layout.stream_offset(6), 3U * 64 * 356);
   EXPECT_EQ(layout.stream_offset(7), 3U * 64 * 356 + 128 * 288);
-  EXPECT_EQ(layout.stream_offset(8), layout.page_bytes());
   EXPECT_EQ(layout.ring_offset(0), 0U);
   EXPECT_EQ(layout.ring_offset(2), 2U * 128 * 528);
   EXPECT_EQ(layout.ring_offset(3), layout.ring_bytes());
+}
+
+// Rings that every prompt makes anew are not part of a snapshot.
+TEST(KvLayoutTest, ASnapshotHoldsTheKeptRings) {
+  KvLayout layout = v41_layout(40);
+  for (std::size_t ring = 20; ring < 40; ++ring) {
+    layout.rings[ring].kind = RingStream::Kind::kRebuilt;
+  }
+  EXPECT_EQ(layout.snapshot_bytes(), 1'351'680U);
+  EXPECT_EQ(v41_layout(7).snapshot_bytes(), v41_layout(7).ring_bytes());
+  layout.rings[39].kind = RingStream::Kind::kKept;
+  EXPECT_DEATH(static_cast<void>(layout.snapshot_bytes()), "check failed");
 }
 
 TEST(KvLayoutTest, TakesAnyRatioThatDividesAPage) {
@@ -79,7 +90,7 @@ TEST(KvLayoutTest, PagesAreRoundedUp) {
 
 TEST(KvLayoutDeathTest, OffsetsBeyondTheLastStreamAreRefused) {
   const KvLayout layout = v41_layout(1);
-  EXPECT_DEATH(layout.stream_offset(9), "check failed");
+  EXPECT_DEATH(layout.stream_offset(8), "check failed");
   EXPECT_DEATH(layout.ring_offset(2), "check failed");
 }
 

@@ -102,7 +102,7 @@ class WorldSequence {
                            .total_tokens = static_cast<std::int64_t>(tokens_.size()),
                            .window = 16});
     for (const std::int64_t position : wanted) {
-      fill_rings(position, sequence_.rings());
+      fill_rings(position, sequence_.kept_rings());
       lease_->keep_snapshot(position, PrefixLease::Keep::kStored, sequence_);
     }
     return {};
@@ -114,9 +114,9 @@ class WorldSequence {
     if (position == 0) return 0;
     const Status restored = lease_->restore_rings(position, sequence_);
     EXPECT_TRUE(restored) << restored.error().message;
-    std::vector<std::byte> expected(sequence_.rings().size());
+    std::vector<std::byte> expected(sequence_.kept_rings().size());
     fill_rings(position, expected);
-    EXPECT_TRUE(std::ranges::equal(expected, sequence_.rings()));
+    EXPECT_TRUE(std::ranges::equal(expected, sequence_.kept_rings()));
     return position;
   }
 

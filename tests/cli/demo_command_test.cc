@@ -16,7 +16,7 @@ TEST(DemoCommandTest, ShowsAConversationAndCountsAnswers) {
                 " more messages ...\n", " mini  Your pony is called Latis.\n", "890 bytes a token",
                 " of   2 such conversations end with the right answer.", "  2 of   2 answers are",
                 "  2 of   2 say that they do not know", " tokens a second."});
-  expect_parts(result.output, {"It was killed (SIGKILL) before the last question.",
+  expect_parts(result.output, {"is killed (SIGKILL) before the last question.",
                                "their memory read from disk", "run through the model",
                                "time to the first token", "are the same bits", "On disk: "});
   EXPECT_EQ(result.output.find("read from disk            0"), std::string::npos) << result.output;

@@ -85,6 +85,8 @@ TEST(HelpTest, WrongUseNamesTheOptionAndTheHelp) {
       {{"run", "-p", "Hi", "--max-tokens", "010"}, "--max-tokens"},
       {{"run", "-p", "Hi", "--effort", "101"}, "--effort"},
       {{"chat", "--effort", "much"}, "--effort"},
+      {{"chat", "--session"}, "--session"},
+      {{"run", "-p", "Hi", "--memory-quota", "4X"}, "--memory-quota"},
       {{"demo", "--conversations", "0"}, "--conversations"},
       {{"trace", "-o", "file"}, "--ids"},
       {{"trace", "--ids", "file"}, "--output"},

@@ -132,6 +132,36 @@ TEST(OptionsTest, ChatTakesSystemAndEffort) {
   EXPECT_EQ(options.effort, "low");
 }
 
+TEST(OptionsTest, RunChatAndDemoTakeAPlaceAndASizeOfTheMemory) {
+  const Words more = {"--memory", "/m", "--memory-quota", "3G", "--memory-budget", "2M"};
+  const auto with = [&](Words words) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const std::vector<ModelOptions> all = {parsed<RunOptions>(with({"run", "-p", "x"})).model,
+                                         parsed<ChatOptions>(with({"chat"})).model,
+                                         parsed<DemoOptions>(with({"demo"})).model};
+  for (const ModelOptions& options : all) {
+    EXPECT_EQ(options.memory, "/m");
+    EXPECT_EQ(options.memory_quota_bytes, std::uint64_t{3} << 30);
+    EXPECT_EQ(options.memory_budget_bytes, std::uint64_t{2} << 20);
+  }
+  EXPECT_EQ(parsed<RunOptions>({"run", "-p", "x"}).model.memory, "");
+  EXPECT_EQ(parsed<RunOptions>({"run", "-p", "x"}).model.memory_quota_bytes, 0U);
+  expect_refused({"chat", "--memory", ""}, {"--memory", "a folder or off is needed"});
+  expect_refused({"chat", "--memory-quota", "much"}, {"--memory-quota", "much"});
+  expect_refused({"trace", "--ids", "i", "-o", "o", "--memory", "/m"}, {"--memory"});
+}
+
+TEST(OptionsTest, ChatTakesASessionOrListsThem) {
+  EXPECT_EQ(parsed<ChatOptions>({"chat", "--session", "trip to Rome"}).session, "trip to Rome");
+  EXPECT_TRUE(parsed<ChatOptions>({"chat", "--sessions"}).lists_sessions);
+  EXPECT_FALSE(parsed<ChatOptions>({"chat"}).lists_sessions);
+  expect_refused({"chat", "--session", "a", "--sessions"}, {"--session", "--sessions"});
+  expect_refused({"chat", "--session", ""}, {"--session", "1 to 200 bytes"});
+  expect_refused({"chat", "--session", "a\nb"}, {"--session", "control characters"});
+}
+
 TEST(OptionsTest, EffortIsANameOrOneToAHundred) {
   for (const char* effort :
        {"1", "100", "none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"}) {

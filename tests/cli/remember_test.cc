@@ -1,6 +1,7 @@
 // locket run, several times over the same memory.
 #include <nlohmann/json.hpp>
 
+#include "cli/text_table.h"
 #include "tests/cli/program_cases.h"
 
 namespace locket::cli {
@@ -71,15 +72,14 @@ TEST_F(RememberTest, AnotherModeIsAnotherMemory) {
 }
 
 TEST_F(RememberTest, ATerminalIsToldHowMuchWasRemembered) {
-  const std::int64_t prompt = run().at("prompt_tokens");
+  const std::uint64_t prompt = run().at("prompt_tokens");
   TerminalProgram program(arguments({}));
   ASSERT_TRUE(program.wait_for(" prompt tokens remembered")) << program.screen();
   EXPECT_EQ(program.wait_for_end(), 0);
   const std::string& screen = program.screen();
   const std::size_t begin = screen.rfind('[');
   ASSERT_NE(begin, std::string::npos);
-  expect_parts(screen.substr(begin),
-               {" of " + std::to_string(prompt) + " prompt tokens remembered"});
+  expect_parts(screen.substr(begin), {" of " + grouped(prompt) + " prompt tokens remembered"});
   EXPECT_FALSE(screen.substr(begin).starts_with("[0 of")) << screen;
 }
 

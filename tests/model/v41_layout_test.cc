@@ -25,6 +25,7 @@ TEST(V41LayoutTest, EveryKvSourceHasRowsAndIndexKeys) {
   EXPECT_EQ(memory.layout.bytes_per_token(), 1.5 * 356.0);
   ASSERT_EQ(memory.layout.rings.size(), 7U);
   EXPECT_EQ(memory.layout.ring_bytes(), 7U * 128 * 528);
+  EXPECT_EQ(memory.layout.snapshot_bytes(), 3U * 128 * 528) << "the encoder's";
 }
 
 TEST(V41LayoutTest, LayersReadTheMemoryOfTheirSource) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "tests/support/checkpoint_files.h"
 #include "tests/support/run_program.h"
 
 namespace locket {
@@ -108,6 +109,7 @@ TEST(ReadmeTest, EveryMakeTargetExists) {
 
 // A bare command explains itself; a whole command line runs, with nothing on standard input.
 TEST(ReadmeTest, EveryCommandLineRuns) {
+  const test_support::TempFolder folder;
   std::size_t count = 0;
   for (const std::string& code : code_of_documents()) {
     std::vector<std::string> words = words_of(code);
@@ -117,7 +119,8 @@ TEST(ReadmeTest, EveryCommandLineRuns) {
     if (words.size() == 1 && !is_path && !words[0].starts_with('-')) words.emplace_back("--help");
     const ProgramResult result =
         run_program({.arguments = words,
-                     .environment = {{"LOCKET_MODEL", (fs::path(LOCKET_MODELS) / "mini").string()}},
+                     .environment = {{"LOCKET_MODEL", (fs::path(LOCKET_MODELS) / "mini").string()},
+                                     {"LOCKET_MEMORY", (folder / "memory").string()}},
                      .folder = root()});
     EXPECT_EQ(result.exit_code, 0) << code << '\n' << result.errors;
     ++count;

@@ -5,6 +5,7 @@
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
+#include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t kWriteBufferBytes = std::size_t{2} << 20;
 constexpr std::size_t kBlockCacheBytes = std::size_t{16} << 20;
 constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
+constexpr double kFilterBitsPerKey = 10;
 constexpr int kFilesBeforeCompaction = 4;
 // A table with a bad block is given up as a whole: small ones lose less.
 constexpr std::uint64_t kTableBytes = std::uint64_t{4} << 20;
@@ -57,6 +59,9 @@ rocksdb::Options rocksdb_options(rocksdb::Env* env) {
   options.max_bgerror_resume_count = 0;
   rocksdb::BlockBasedTableOptions table;
   table.block_size = kBlockBytes;
+  // Tables that have not been merged yet overlap: without filters each would be searched.
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kFilterBitsPerKey));
+  table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
   table.block_cache = rocksdb::NewLRUCache(kBlockCacheBytes);
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return options;

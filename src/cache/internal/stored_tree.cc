@@ -169,6 +169,8 @@ void StoredTree::add_snapshot(const SnapshotRecord& record) {
 }
 
 void StoredTree::remove_page(const PageRecord& record) {
+  const EvictionIndex::Page* known = index_.page(record.page.end.name);
+  if (known == nullptr || known->parent != record.page.parent.name) return;
   index_.remove_page(record.page.end.name);
   for (const StoredValue& value : {record.page.keys, record.page.rows}) {
     const auto ranges = space_.remove(value);
@@ -177,6 +179,7 @@ void StoredTree::remove_page(const PageRecord& record) {
 }
 
 void StoredTree::remove_snapshot(const SnapshotRecord& record) {
+  if (index_.snapshot(record.point.name) == nullptr) return;
   index_.remove_snapshot(record.point.name);
   const auto ranges = space_.remove(record.value);
   freed_.insert(freed_.end(), ranges.begin(), ranges.end());

@@ -34,7 +34,7 @@ class StoredTree {
 
   void add_page(const PageRecord& record);
   void add_snapshot(const SnapshotRecord& record);
-  // Removes from the tree; free_space() later gives the values' blocks back.
+  // Removes from the tree, if it is there; free_space() later gives the values' blocks back.
   void remove_page(const PageRecord& record);
   void remove_snapshot(const SnapshotRecord& record);
   // A page whose record cannot be read goes from the tree; its space is found at the next start.

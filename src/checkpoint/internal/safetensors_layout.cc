@@ -30,11 +30,14 @@ Result<std::string> metadata_text(const std::map<std::string, std::string>& meta
 }  // namespace
 
 Result<std::uint64_t> byte_count_of(const PlannedTensor& tensor) {
+  constexpr std::uint64_t kByteBits = 8;
   const std::uint64_t bits = numerics::bits_of(tensor.dtype);
-  LOCKET_TRY(const std::int64_t count, tensor::element_count(tensor.shape));
-  const bool is_whole = bits >= 8 || (!tensor.shape.empty() && tensor.shape.back() % 2 == 0);
-  if (is_whole && static_cast<std::uint64_t>(count) <= kMostBytes / bits) {
-    return static_cast<std::uint64_t>(count) * bits / 8;
+  LOCKET_TRY(const std::int64_t elements, tensor::element_count(tensor.shape));
+  const auto count = static_cast<std::uint64_t>(elements);
+  if (bits < kByteBits) {
+    if (!tensor.shape.empty() && tensor.shape.back() % 2 == 0) return count / (kByteBits / bits);
+  } else if (count <= kMostBytes / (bits / kByteBits)) {
+    return count * (bits / kByteBits);
   }
   return fail(ErrorCode::kBadRequest,
               fmt::format("tensor {}: {} {} is no whole number of bytes, or too many",

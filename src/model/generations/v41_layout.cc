@@ -22,19 +22,21 @@ V41Memory make_v41_memory(const V41Config& config, NumericsMode mode) {
                                        .tokens_per_row = role.ratio,
                                        .row_bytes = row_bytes(memory.formats.rows, dim)});
       place.index_keys = static_cast<int>(memory.layout.streams.size());
-      memory.layout.streams.push_back(
-          {.name = "index keys",
-           .layer = layer,
-           .tokens_per_row = role.ratio,
-           .row_bytes = row_bytes(memory.formats.index_keys, index_dim),
-           .part = cache::PagePart::kKeys});
+      memory.layout.streams.push_back({.name = "index keys",
+                                       .layer = layer,
+                                       .tokens_per_row = role.ratio,
+                                       .row_bytes = row_bytes(memory.formats.index_keys, index_dim),
+                                       .part = cache::PagePart::kKeys});
     } else if (role.kv_source >= 0) {
       place = sources[static_cast<std::size_t>(role.kv_source)];
     }
     place.ring = static_cast<int>(memory.layout.rings.size());
     memory.layout.rings.push_back({.layer = layer,
                                    .slots = config.sliding_window,
-                                   .row_bytes = row_bytes(memory.formats.window, dim)});
+                                   .row_bytes = row_bytes(memory.formats.window, dim),
+                                   .kind = layer < config.boundary
+                                               ? cache::RingStream::Kind::kKept
+                                               : cache::RingStream::Kind::kRebuilt});
   }
   memory.layers = std::move(sources);
   return memory;
