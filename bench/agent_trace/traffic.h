@@ -10,15 +10,13 @@
 // - A session: a user's turns (mean 6), each a loop of steps (mean 14) in which the agent calls a
 //   tool and reads its result: 84 steps. Public: TraceLab (University of Washington, 4,265
 //   sessions, 357,161 steps) has 83.7 steps a session. The division into turns is assumed.
-// - An answer: thoughts (median 150) and text with the call (median 190), together 530 tokens in
-// the
-//   mean. Public: TraceLab 523, Inferact 522.
+// - An answer: thoughts (median 150) and text with the call (median 190), together 515 tokens in
+//   the mean. Public: TraceLab 523, Inferact 522.
 // - A result: median 800 tokens, mean 1,700. Public: Inferact's contexts grow by 2,185 tokens a
 //   step, answer included. The shape (log-normal, sigma 1.2) is assumed.
 // - Contexts are summarized and begun anew above 167,000 tokens (AIPerf's limit).
 // - Branches: after 6 % of the turns the user edits one of the last three, after 4 % the last one
-// is
-//   run again. Assumed.
+//   is run again. Assumed.
 // - Sub-agents: 3 % of the steps start one to three; 30 % of those begin with the whole context of
 //   their parent, the others with instructions of their own (6,000 tokens). Assumed.
 // - Pauses: tools 3 s in the median (sigma 1.5), users 90 s (sigma 1.2); 10 % of a user's pauses
