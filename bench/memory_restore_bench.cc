@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/direct_file.h"
 #include "base/folder.h"
+#include "base/memory_region.h"
 #include "cache/disk_store.h"
 #include "cache/kv_layout.h"
 
@@ -196,13 +197,16 @@ Restore restore(const fs::path& folder, const Prefix& prefix, std::size_t thread
   LOCKET_CHECK(match.pages.size() == prefix.tokens.size() / kPageTokens);
   const auto snapshot = store.find_snapshot(match.pages.back().end, page_sizes());
   seconds.find = monotonic_seconds() - begin;
-  const DirectBuffer fresh(held.bytes().empty() ? match.pages.size() * kPageBytes : 0);
-  const DirectBuffer& pages = held.bytes().empty() ? fresh : held;
+  // New memory as the page pool takes it.
+  MemoryRegion fresh(
+      std::max<std::size_t>(1, held.bytes().empty() ? match.pages.size() * kPageBytes : 0));
+  const std::span<std::byte> pages =
+      held.bytes().empty() ? std::span(fresh.data(), fresh.size()) : held.bytes();
   const DirectBuffer rings(kSnapshotBytes);
   std::vector<cache::PayloadLoad> first;
   std::vector<cache::PayloadLoad> rows;
   for (std::size_t i = 0; i < match.pages.size(); ++i) {
-    const auto page = pages.bytes().subspan(i * kPageBytes, kPageBytes);
+    const auto page = pages.subspan(i * kPageBytes, kPageBytes);
     first.push_back({match.pages[i].keys, page.first(kPageTokens * kKeyBytes)});
     rows.push_back({match.pages[i].rows, page.subspan(kPageTokens * kKeyBytes)});
   }
@@ -236,14 +240,14 @@ double read_plain(const fs::path& path, std::size_t bytes, Target target) {
   LOCKET_CHECK(file.has_value());
   std::atomic<std::size_t> next = 0;
   const double begin = monotonic_seconds();
-  const DirectBuffer all(target == Target::kFresh ? bytes + kPlainBlock : 0);
+  const MemoryRegion all(target == Target::kFresh ? bytes + kPlainBlock : 1);
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < kPlainThreads; ++i) {
     threads.emplace_back([&] {
       const DirectBuffer buffer(kPlainBlock);
       for (std::size_t at = kPlainBlock * next++; at < bytes; at = kPlainBlock * next++) {
         const auto block =
-            target == Target::kFresh ? all.bytes().subspan(at, kPlainBlock) : buffer.bytes();
+            target == Target::kFresh ? std::span(all.data() + at, kPlainBlock) : buffer.bytes();
         LOCKET_CHECK(file->read(at, block).has_value());
       }
     });

@@ -15,6 +15,8 @@ MemoryRegion::MemoryRegion(std::size_t bytes) : size_(bytes) {
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   LOCKET_CHECK(address != MAP_FAILED);
   data_ = static_cast<std::byte*>(address);
+  // A wish, not a need: a system without large pages refuses it.
+  static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));
 }
 
 MemoryRegion::MemoryRegion(MemoryRegion&& other) noexcept

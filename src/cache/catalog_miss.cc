@@ -113,7 +113,7 @@ class Explainer {
              other.identity.numerics_mode == root_.identity.numerics_mode &&
              other.identity.numerics_revision == root_.identity.numerics_revision;
     };
-    std::ranges::stable_partition(others, is_same_model);
+    std::stable_partition(others.begin(), others.end(), is_same_model);
     const auto other = std::ranges::find_if(others, has_prefix);
     if (other == others.end()) return false;
     found_.reason = is_same_model(*other) ? MissReason::kOtherTenant : MissReason::kOtherModel;

@@ -197,6 +197,7 @@ Result<std::uint64_t> remove_all(DiskStore& store) {
   }
   std::ranges::sort(order, std::greater<>());
   std::vector<PageName> names;
+  names.reserve(order.size());
   for (const auto& [begin, name] : order) names.push_back(name);
   for (std::size_t first = 0; first == 0 || first < names.size(); first += kRemovedTogether) {
     const std::size_t count = std::min(kRemovedTogether, names.size() - first);

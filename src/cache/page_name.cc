@@ -14,8 +14,10 @@ constexpr std::size_t kChecksumBytes = 2 * sizeof(std::uint64_t);
 // Numbers are little-endian, whatever the machine.
 template <class Number>
 void append_number(std::vector<std::byte>& bytes, Number value) {
+  const std::size_t at = bytes.size();
+  bytes.resize(at + sizeof(Number));
   for (std::size_t i = 0; i < sizeof(Number); ++i) {
-    bytes.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+    bytes[at + i] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i));
   }
 }
 
@@ -34,7 +36,15 @@ std::vector<std::byte> number_bytes(std::uint32_t value) {
 
 void append_tokens(std::vector<std::byte>& bytes, std::span<const std::int32_t> tokens) {
   append_number(bytes, static_cast<std::uint32_t>(tokens.size()));
-  for (const std::int32_t token : tokens) append_number(bytes, static_cast<std::uint32_t>(token));
+  const std::size_t at = bytes.size();
+  bytes.resize(at + tokens.size_bytes());
+  std::byte* to = bytes.data() + at;
+  for (const std::int32_t token : tokens) {
+    const auto value = static_cast<std::uint32_t>(token);
+    for (std::size_t i = 0; i < sizeof(value); ++i) {
+      *to++ = static_cast<std::byte>(value >> (8 * i));
+    }
+  }
 }
 
 }  // namespace
@@ -50,7 +60,9 @@ PageName root_name(std::span<const std::byte> secret, const MemoryIdentity& iden
 }
 
 PageName page_name(const PageName& parent, std::span<const std::int32_t> tokens) {
-  std::vector<std::byte> bytes(parent.begin(), parent.end());
+  std::vector<std::byte> bytes;
+  bytes.reserve(parent.size() + (tokens.size() + 1) * sizeof(std::int32_t));
+  bytes.assign(parent.begin(), parent.end());
   append_tokens(bytes, tokens);
   return sha256(bytes);
 }

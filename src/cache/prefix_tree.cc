@@ -173,22 +173,30 @@ void PrefixTree::unindex(NodeId id) {
   snapshots_.erase(key);
 }
 
-double PrefixTree::leaf_weight(const TreeNode& node) const {
+double PrefixTree::leaf_weight(NodeId id) const {
+  const TreeNode& entry = node(id);
   std::uint64_t bytes = costs_.page_bytes;
-  if (node.snapshot) bytes += costs_.snapshot_bytes;
-  return static_cast<double>(bytes) / static_cast<double>(node.tokens.size());
+  auto tokens = static_cast<std::int64_t>(entry.tokens.size());
+  if (entry.snapshot) {
+    bytes += costs_.snapshot_bytes;
+    tokens += saved_by_snapshot(id);
+  }
+  return static_cast<double>(bytes) / static_cast<double>(tokens);
+}
+
+double PrefixTree::snapshot_weight(NodeId id) const {
+  return static_cast<double>(costs_.snapshot_bytes) / static_cast<double>(saved_by_snapshot(id));
 }
 
 // Without it a start goes back to the snapshot before, or to a start without any.
-double PrefixTree::snapshot_weight(NodeId id) const {
+std::int64_t PrefixTree::saved_by_snapshot(NodeId id) const {
   std::int64_t saved = 0;
   for (NodeId at = id; saved < costs_.restart_tokens; at = node(at).parent) {
     const TreeNode& entry = node(at);
     if (entry.parent == kNoNode || (at != id && entry.snapshot)) break;
     saved += static_cast<std::int64_t>(entry.tokens.size());
   }
-  saved = std::clamp<std::int64_t>(saved, 1, std::max<std::int64_t>(1, costs_.restart_tokens));
-  return static_cast<double>(costs_.snapshot_bytes) / static_cast<double>(saved);
+  return std::clamp<std::int64_t>(saved, 1, std::max<std::int64_t>(1, costs_.restart_tokens));
 }
 
 std::optional<TreeVictim> PrefixTree::choose_victim(std::uint64_t now) const {
@@ -202,7 +210,7 @@ std::optional<TreeVictim> PrefixTree::choose_victim(std::uint64_t now) const {
   };
   int count = 0;
   for (auto at = leaves_.begin(); at != leaves_.end() && count < kWeighed; ++at, ++count) {
-    weigh(at->first, leaf_weight(node(at->second)),
+    weigh(at->first, leaf_weight(at->second),
           {.node = at->second, .what = TreeVictim::What::kPage});
   }
   count = 0;

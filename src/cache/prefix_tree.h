@@ -91,8 +91,8 @@ class PrefixTree {
   void pin(NodeId node);
   void unpin(NodeId node);
 
-  // What goes next: the unpinned leaf or snapshot with the largest age x bytes / tokens that a miss
-  // would cost, among the oldest few of each; nothing if everything is pinned.
+  // What goes next: the unpinned leaf, or the snapshot of any node, with the largest age x bytes /
+  // tokens that a miss would cost, among the oldest few of each; nothing if there is neither.
   std::optional<TreeVictim> choose_victim(std::uint64_t now) const;
 
   std::int64_t node_count() const { return live_nodes_; }
@@ -105,8 +105,10 @@ class PrefixTree {
   bool is_leaf(const TreeNode& node) const;
   void index(NodeId id);
   void unindex(NodeId id);
-  double leaf_weight(const TreeNode& node) const;
+  double leaf_weight(NodeId id) const;
   double snapshot_weight(NodeId id) const;
+  // Tokens that a start need not compute because of the node's snapshot.
+  std::int64_t saved_by_snapshot(NodeId id) const;
 
   TreeCosts costs_;
   std::vector<TreeNode> nodes_;

@@ -9,7 +9,7 @@
 
 #include "cli/options.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's
 class App;
 class Validator;
 }  // namespace CLI

@@ -183,7 +183,7 @@ TEST_F(PrefixFileTest, AnotherModelOrOtherNumericsAreRefusedByName) {
   other.layout.streams.back().row_bytes += 1;
   expect_refused(other, {"tensor page.000000.", "expected U8 ["});
   other = facts();
-  other.layout.rings.back().row_bytes += 1;
+  other.layout.rings.front().row_bytes += 1;
   expect_refused(other, {"tensor snapshot.", "expected U8 ["});
 }
 

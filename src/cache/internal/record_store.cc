@@ -13,11 +13,14 @@
 #include <utility>
 
 #include "base/folder.h"
+#include "base/worker_pool.h"
 #include "cache/internal/record_file_system.h"
 
 namespace locket::cache {
 namespace {
 
+// Fewer look-ups are not worth another thread.
+constexpr std::size_t kKeysPerThread = 128;
 constexpr std::size_t kWriteBufferBytes = std::size_t{2} << 20;
 constexpr std::size_t kBlockCacheBytes = std::size_t{16} << 20;
 constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
@@ -94,6 +97,11 @@ struct RecordStore::State {
   Status open_for_writing();
   rocksdb::ReadOptions read_options() const;
   void count(const rocksdb::Status& status) const;
+  void get_all(std::span<const std::string> keys,
+               std::span<std::optional<std::string>> found) const;
+
+  std::mutex pool_mutex;  // a pool takes one caller at a time
+  std::unique_ptr<WorkerPool> pool;
 };
 
 rocksdb::Status RecordStore::State::open_database() {
@@ -143,6 +151,19 @@ rocksdb::ReadOptions RecordStore::State::read_options() const {
   return read;
 }
 
+void RecordStore::State::get_all(std::span<const std::string> keys,
+                                 std::span<std::optional<std::string>> found) const {
+  const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
+  std::vector<rocksdb::PinnableSlice> values(keys.size());
+  std::vector<rocksdb::Status> statuses(keys.size());
+  db->MultiGet(read_options(), db->DefaultColumnFamily(), keys.size(), slices.data(), values.data(),
+               statuses.data());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    count(statuses[i]);
+    if (statuses[i].ok()) found[i] = values[i].ToString();
+  }
+}
+
 void RecordStore::State::count(const rocksdb::Status& status) const {
   if (status.ok() || status.IsNotFound()) return;
   ++read_errors;
@@ -178,18 +199,21 @@ std::optional<std::string> RecordStore::get(std::string_view key) const {
 
 std::vector<std::optional<std::string>> RecordStore::get_all(
     std::span<const std::string> keys) const {
-  const std::shared_lock lock(state_->database_mutex);
-  if (state_->db == nullptr) return std::vector<std::optional<std::string>>(keys.size());
-  const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
-  std::vector<rocksdb::PinnableSlice> values(keys.size());
-  std::vector<rocksdb::Status> statuses(keys.size());
-  state_->db->MultiGet(state_->read_options(), state_->db->DefaultColumnFamily(), keys.size(),
-                       slices.data(), values.data(), statuses.data());
   std::vector<std::optional<std::string>> found(keys.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    state_->count(statuses[i]);
-    if (statuses[i].ok()) found[i] = values[i].ToString();
+  const std::shared_lock lock(state_->database_mutex);
+  if (state_->db == nullptr) return found;
+  const auto get_range = [&](std::size_t begin, std::size_t end) {
+    state_->get_all(keys.subspan(begin, end - begin), std::span(found).subspan(begin, end - begin));
+  };
+  std::unique_lock pool_lock(state_->pool_mutex, std::try_to_lock);
+  if (keys.size() < 2 * kKeysPerThread || !pool_lock.owns_lock()) {
+    get_range(0, keys.size());
+    return found;
   }
+  if (state_->pool == nullptr) {
+    state_->pool = std::make_unique<WorkerPool>(WorkerPool::hardware_threads());
+  }
+  state_->pool->parallel_for(keys.size(), kKeysPerThread, get_range);
   return found;
 }
 
