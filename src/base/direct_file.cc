@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 
@@ -72,6 +74,28 @@ Result<DirectFile> DirectFile::open(const std::filesystem::path& path) {
     return fail(ErrorCode::kIo, fmt::format("{} is not a regular file", path.string()));
   }
   return file;
+}
+
+Status DirectFile::read_scattered(std::uint64_t offset,
+                                  std::span<const std::span<std::byte>> targets) const {
+  LOCKET_CHECK(is_direct_ && offset % kSectorBytes == 0);
+  std::vector<iovec> parts;
+  std::size_t wanted = 0;
+  for (const std::span<std::byte> target : targets) {
+    LOCKET_CHECK(reinterpret_cast<std::uintptr_t>(target.data()) % kSectorBytes == 0);
+    LOCKET_CHECK(target.size() % kSectorBytes == 0);
+    parts.push_back({.iov_base = target.data(), .iov_len = target.size()});
+    wanted += target.size();
+  }
+  ssize_t got = -1;
+  do {
+    got = ::preadv(descriptor_, parts.data(), static_cast<int>(parts.size()),
+                   static_cast<off_t>(offset));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return io_error("read", path_, errno);
+  if (static_cast<std::size_t>(got) == wanted) return {};
+  return fail(ErrorCode::kIo, fmt::format("{} gave {} of {} bytes from byte {} on", path_.string(),
+                                          got, wanted, offset));
 }
 
 Result<std::size_t> DirectFile::read(std::uint64_t offset, std::span<std::byte> target) const {

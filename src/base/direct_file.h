@@ -15,6 +15,8 @@ namespace locket {
 
 // Offsets, lengths and addresses of direct reads are multiples of this.
 inline constexpr std::size_t kDirectReadAlignment = 4096;
+// What most devices can do with less.
+inline constexpr std::size_t kSectorBytes = 512;
 
 // Bytes for direct reads: aligned, and in huge pages where the system has them. Movable.
 class DirectBuffer {
@@ -44,6 +46,11 @@ class DirectFile {
   // Fills `target` from `offset` on; how many bytes there were before the file's end. REQUIRES:
   // offset, address and length are aligned.
   [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> target) const;
+  // Fills `targets` one after the other with consecutive bytes, without a copy on the way. kIo
+  // where the file ends before, and where the device wants more than these alignments. REQUIRES:
+  // is_direct(); offset, addresses and lengths are multiples of kSectorBytes.
+  [[nodiscard]] Status read_scattered(std::uint64_t offset,
+                                      std::span<const std::span<std::byte>> targets) const;
 
   bool is_direct() const { return is_direct_; }
   const std::filesystem::path& path() const { return path_; }

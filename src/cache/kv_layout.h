@@ -3,7 +3,8 @@
 // stores bytes and never learns what attention is.
 //
 // A page holds kTokensPerPage tokens: the streams lie in it one after the other, each with its rows
-// in order; streams of the part that is needed first come first. REQUIRES of a layout:
+// in order; those of rows come before those of keys, so that a release's rows begin and end at
+// sectors and can be read from disk in place. REQUIRES of a layout:
 // tokens_per_row divides kTokensPerPage; kept rings come before rebuilt ones.
 #pragma once
 
@@ -17,7 +18,7 @@ namespace locket::cache {
 inline constexpr std::int64_t kTokensPerPage = 128;
 
 // What is read of a stored page at once: a search goes through all keys, and then needs few rows.
-enum class PagePart { kKeys, kRows, kCount };
+enum class PagePart { kRows, kKeys, kCount };
 
 // One row per `tokens_per_row` tokens.
 struct RowStream {

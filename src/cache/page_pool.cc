@@ -9,7 +9,8 @@
 namespace locket::cache {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+// Sectors: rows are read into pages without a copy.
+constexpr std::size_t kAlignment = 512;
 constexpr std::size_t kRegionBytes = std::size_t{64} << 20;
 
 }  // namespace

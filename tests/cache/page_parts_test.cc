@@ -22,17 +22,17 @@ std::vector<std::byte> numbered_page(const KvLayout& layout) {
   return page;
 }
 
-TEST(PagePartsTest, KeysLieBeforeRows) {
+TEST(PagePartsTest, RowsLieBeforeKeys) {
   const KvLayout kv = layout();
-  EXPECT_EQ(kv.part_offset(PagePart::kKeys), 0U);
+  EXPECT_EQ(kv.part_offset(PagePart::kKeys), 64U * 3 + 128 * 5);
   EXPECT_EQ(kv.part_bytes(PagePart::kKeys), 64U * 2 + 128);
-  EXPECT_EQ(kv.part_offset(PagePart::kRows), 256U);
+  EXPECT_EQ(kv.part_offset(PagePart::kRows), 0U);
   EXPECT_EQ(kv.part_bytes(PagePart::kRows), 64U * 3 + 128 * 5);
   EXPECT_EQ(kv.page_bytes(), 256U + 192 + 640);
-  EXPECT_EQ(kv.stream_offset(1), 0U);
-  EXPECT_EQ(kv.stream_offset(3), 128U);
-  EXPECT_EQ(kv.stream_offset(0), 256U);
-  EXPECT_EQ(kv.stream_offset(2), 448U);
+  EXPECT_EQ(kv.stream_offset(0), 0U);
+  EXPECT_EQ(kv.stream_offset(2), 192U);
+  EXPECT_EQ(kv.stream_offset(1), 832U);
+  EXPECT_EQ(kv.stream_offset(3), 832U + 128);
 }
 
 TEST(PagePartsTest, AFullPartIsThePartAsItLies) {

@@ -107,7 +107,33 @@ bool SegmentReader::fill(const Run& run, std::span<std::byte> target) const {
   return got && *got >= run.end - run.begin;
 }
 
+bool SegmentReader::read_in_place(const Run& run, std::span<const PayloadLoad> loads) const {
+  if (run.file == nullptr || !run.file->is_direct()) return false;
+  std::uint64_t next = loads[run.loads.front()].value.offset;
+  if (next % kSectorBytes != 0) return false;
+  std::vector<std::span<std::byte>> targets;
+  for (const std::size_t i : run.loads) {
+    const std::span<std::byte> target = loads[i].target;
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(target.data()) % kSectorBytes == 0 &&
+                            target.size() % kSectorBytes == 0;
+    if (!is_aligned || target.empty() || loads[i].value.offset != next) return false;
+    targets.push_back(target);
+    next += target.size();
+  }
+  if (faults_ != nullptr) {
+    const std::string name = run.file->path().filename().string();
+    if (faults_->hook(StorageOperation::kRead, name, next).error != 0) return false;
+  }
+  return run.file->read_scattered(loads[run.loads.front()].value.offset, targets).has_value();
+}
+
 void SegmentReader::read_run(const Run& run, std::span<const PayloadLoad> loads, Lane& lane) const {
+  if (read_in_place(run, loads)) {
+    for (const std::size_t i : run.loads) {
+      if (!(xxh3_128(loads[i].target) == loads[i].value.checksum)) lane.bad.push_back(i);
+    }
+    return;
+  }
   const std::size_t wanted = static_cast<std::size_t>(run.end - run.begin);
   const std::size_t aligned =
       (wanted + kDirectReadAlignment - 1) / kDirectReadAlignment * kDirectReadAlignment;

@@ -44,6 +44,8 @@ class SegmentReader {
   std::shared_ptr<const DirectFile> open_file(std::uint32_t segment) const;
   Runs plan(std::span<const PayloadLoad> loads, std::vector<std::size_t>& bad) const;
   void read_run(const Run& run, std::span<const PayloadLoad> loads, Lane& lane) const;
+  // Straight to where the payloads go, if everything is aligned; false: it has to be another way.
+  bool read_in_place(const Run& run, std::span<const PayloadLoad> loads) const;
   bool fill(const Run& run, std::span<std::byte> target) const;
 
   const std::filesystem::path folder_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "base/direct_file.h"
 #include "base/file.h"
 #include "base/folder.h"
 
@@ -106,8 +107,14 @@ Status SegmentWriter::append_bytes(Open& open, std::span<const std::byte> bytes)
 }
 
 Result<StoredValue> SegmentWriter::append(SegmentKind kind, std::span<const std::byte> payload) {
-  LOCKET_TRY(Open * open, file_for(kind, payload.size()));
+  LOCKET_TRY(Open * open, file_for(kind, payload.size() + kSectorBytes));
   open->is_touched = true;
+  // Where a sector begins, so that it can be read to where it is needed without a copy.
+  static constexpr std::array<std::byte, kSectorBytes> kZeros = {};
+  const std::size_t over = open->file.size() % kSectorBytes;
+  if (over > 0) {
+    LOCKET_TRY_STATUS(append_bytes(*open, std::span(kZeros).first(kSectorBytes - over)));
+  }
   const StoredValue value = {.segment = open->name.id,
                              .offset = open->file.size(),
                              .bytes = payload.size(),
