@@ -1,6 +1,6 @@
-// Address space that costs memory only where it has been touched: zero bytes until the first write.
-// Where the system has large pages it is asked for them, since most of the cost of new memory is the
-// number of its pages.
+// Address space that costs memory only where it has been touched: zero bytes until the first
+// write. Where the system has large pages it is asked for them, since most of the cost of new
+// memory is the number of its pages.
 // Movable, not copyable; not thread-safe but for the bytes themselves.
 #pragma once
 

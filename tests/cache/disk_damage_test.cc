@@ -156,7 +156,7 @@ TEST_F(DiskDamageTest, ASegmentOfAnotherVersionIsAMiss) {
 
 TEST_F(DiskDamageTest, DamagedValuesAreCounted) {
   std::string content = content_of("rows-000002.seg");
-  content[kSegmentHeaderBytes + 3] ^= 1;
+  content[512 + 3] ^= 1;  // the first payload begins at a sector
   put("rows-000002.seg", content);
   auto store = open_store(folder_.path());
   EXPECT_EQ(recall(*store, root_of(*store), tokens_).tokens, 0);

@@ -157,7 +157,7 @@ TEST_F(CacheCommandTest, VerifyFindsDamageAndRepairsIt) {
   for (const auto& entry : fs::directory_iterator(memory())) {
     if (!entry.path().filename().string().starts_with("rows")) continue;
     std::string bytes = read_whole_file(entry.path()).value();
-    bytes[200] = static_cast<char>(bytes[200] ^ 4);
+    bytes[700] = static_cast<char>(bytes[700] ^ 4);
     ASSERT_TRUE(write_whole_file(entry.path(), std::as_bytes(std::span(bytes))));
     fs::permissions(entry.path(), fs::perms::owner_read | fs::perms::owner_write);
   }

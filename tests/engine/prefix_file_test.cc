@@ -217,7 +217,7 @@ TEST_F(PrefixFileTest, ADamagedPageIsNotExported) {
   for (const auto& entry : fs::directory_iterator(folder_)) {
     if (!entry.path().filename().string().starts_with("rows")) continue;
     std::fstream rows(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
-    rows.seekp(100);
+    rows.seekp(600);
     rows.put('\x55');
   }
   open();

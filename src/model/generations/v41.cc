@@ -124,8 +124,8 @@ void V41Model::write_memory(ForwardContext& context, std::int64_t layer,
   const CompressorConfig config = compressor_config(config_, layer);
   const CompressorWeights& weights = *weights_.layers[to_size(layer)].compressor;
   const tensor::FloatMatrix rest = stored == 0 ? tensor::FloatMatrix() : rows_from(u, stored);
-  const tensor::FloatMatrix latents = compress(context, config, weights, stored == 0 ? u : rest,
-                                               state.pending[to_size(layer)]);
+  const tensor::FloatMatrix latents =
+      compress(context, config, weights, stored == 0 ? u : rest, state.pending[to_size(layer)]);
   observe(context, "latents", layer, first, latents);
   write_rows(context, config, weights, latents,
              {.first_row = first / role(layer).ratio,
