@@ -7,7 +7,8 @@ JOBS ?= 2
 CLANG_FORMAT ?= $(shell command -v clang-format-14 || echo clang-format)
 CPP_FILES = $(shell find $(wildcard src tests bench) -name '*.h' -o -name '*.cc' -o -name '*.cu')
 # The test programs that use threads: found by what they include, named as CMake names them.
-THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' 'worker_pool\.h|"engine/|"service/|std::j?thread' \
+THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' \
+                   'worker_pool\.h|task_thread\.h|"engine/|"service/|std::j?thread|prefix_memory\.h' \
                    tests | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' | sort)
 # Comparisons of many figures: with sanitizers they run the code of the other tests once more, for
 # minutes.

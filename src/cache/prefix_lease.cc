@@ -166,7 +166,8 @@ void PrefixLease::trim_snapshots(const std::set<std::int64_t>& wanted) {
     const std::int64_t position = node.end.position;
     if (!wanted.empty()) {
       const bool was_wanted = std::exchange(node.snapshot_is_wanted, wanted.contains(position));
-      if (was_wanted && !node.snapshot_is_wanted && node.children.size() == 1) {
+      const bool is_dropped = was_wanted && !node.snapshot_is_wanted;
+      if (is_dropped && memory_->branch_count(path_[i]) == 1) {
         memory_->superseded_snapshots_.insert(node.end.name);
       }
       if (node.snapshot_is_wanted) memory_->superseded_snapshots_.erase(node.end.name);

@@ -223,6 +223,22 @@ void PrefixMemory::supersede_tails(NodeId parent, std::span<const std::int32_t> 
   }
 }
 
+bool PrefixMemory::is_superseded(NodeId id) const {
+  const TreeNode& node = tree_.node(id);
+  const auto begins_with_node = [&](const auto& sibling) {
+    const std::vector<std::int32_t>& tokens = tree_.node(sibling.second).tokens;
+    return tokens.size() > node.tokens.size() &&
+           std::ranges::equal(std::span(tokens).first(node.tokens.size()), node.tokens);
+  };
+  return node.children.empty() &&
+         std::ranges::any_of(tree_.node(node.parent).children, begins_with_node);
+}
+
+std::size_t PrefixMemory::branch_count(NodeId node) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      tree_.node(node).children, [&](const auto& child) { return !is_superseded(child.second); }));
+}
+
 bool PrefixMemory::reclaim() {
   if (evict_one()) return true;
   if (writer_.pending() == 0) return false;

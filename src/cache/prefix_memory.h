@@ -100,6 +100,10 @@ class PrefixMemory {
   NodeId add_page(NodeId parent, std::span<const std::int32_t> tokens, PageId page);
   void remove_node(NodeId node);
   void supersede_tails(NodeId parent, std::span<const std::int32_t> tokens);
+  // Whether a longer page beside it begins with all of the node's tokens.
+  bool is_superseded(NodeId node) const;
+  // Children that are not superseded.
+  std::size_t branch_count(NodeId node) const;
 
   // Without the lock: lets one thing go; false if nothing can.
   bool reclaim();
@@ -123,6 +127,7 @@ class PrefixMemory {
   MemoryCounts counts_;
   std::set<PageName> superseded_tails_;  // still to be told to the disk
   std::set<PageName> superseded_snapshots_;
+  std::multiset<PageName> queued_;  // the newest pages of turns that are not written yet
   TaskThread writer_;
   TaskThread loader_;
 };

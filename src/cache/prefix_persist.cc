@@ -24,6 +24,7 @@ void PrefixMemory::queue_write(const PrefixLease& lease) {
   {
     const std::lock_guard lock(mutex_);
     tree_.pin(turn.newest);
+    queued_.insert(tree_.node(turn.newest).end.name);
   }
   writer_.post([this, turn] { write_turn(turn); });
 }
@@ -62,7 +63,10 @@ void PrefixMemory::write_turn(const QueuedTurn& turn) {
     const std::lock_guard lock(mutex_);
     path = unwritten_path(turn.newest, epoch);
     write.newest = tree_.node(turn.newest).end.name;
-    write.superseded_tails.assign(superseded_tails_.begin(), superseded_tails_.end());
+    for (const PageName& name : superseded_tails_) {
+      // One that was replaced before it was written goes with a turn after its own.
+      if (!queued_.contains(name)) write.superseded_tails.push_back(name);
+    }
     write.superseded_snapshots.assign(superseded_snapshots_.begin(), superseded_snapshots_.end());
   }
   const Status status = PathWriter(disk, layout_, page_sizes()).write(path, write);
@@ -82,7 +86,9 @@ void PrefixMemory::write_turn(const QueuedTurn& turn) {
   } else {
     counts_.turns_not_written += 1;
   }
+  queued_.erase(queued_.find(write.newest));
   tree_.unpin(turn.newest);
+  if (tree_.node(turn.newest).pins == 0 && is_superseded(turn.newest)) remove_node(turn.newest);
 }
 
 void PrefixMemory::record_miss(const PrefixLease& lease, std::span<const std::int32_t> tokens) {

@@ -45,7 +45,7 @@ struct CacheOptions {
   bool yes = false;                // rm
   bool repair = false;             // verify
   bool off = false;                // pin
-  bool has_request = false;                  // -p or --messages
+  bool has_request = false;        // -p or --messages
   std::string name;                // first digits of a prefix's name
   std::string prompt;              // -p: one user message
   std::filesystem::path messages;  // --messages FILE: a chat request as JSON

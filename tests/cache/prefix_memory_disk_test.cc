@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cache/disk_catalog.h"
+#include "cache/prefix_memory.h"
 #include "tests/cache/memory_world.h"
 
 namespace locket::cache {
@@ -80,6 +81,21 @@ TEST(PrefixMemoryDiskTest, ALongerPageReplacesItsTail) {
   EXPECT_EQ(list_prefixes(world.disk()).size(), 1U);
   world.restart();
   EXPECT_EQ(world.request(text), 600);
+  world.close();
+}
+
+// Turns that end faster than they are written leave nothing behind either.
+TEST(PrefixMemoryDiskTest, TailsOfQuickTurnsAreReplacedToo) {
+  const TestFolder folder("memory_quick_tails");
+  MemoryWorld world({.directory = folder.path()});
+  const Tokens text = random_tokens(41, 900);
+  for (std::size_t length = 30; length <= 900; length += 30) {
+    world.request(Tokens(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length)));
+  }
+  world.memory().flush();
+  const CatalogTotals totals = count_stored(world.disk());
+  EXPECT_EQ(totals.tails, 1);
+  EXPECT_EQ(totals.tokens, 900);
   world.close();
 }
 
