@@ -59,6 +59,7 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& argumen
   std::vector<std::string> texts = arguments;
   texts.insert(texts.begin(), "locket");
   std::vector<char*> list;
+  list.reserve(texts.size() + 1);
   for (std::string& text : texts) list.push_back(text.data());
   list.push_back(nullptr);
   Pipe input;
