@@ -101,7 +101,7 @@ class PrefixMemory {
   void remove_node(NodeId node);
   void supersede_tails(NodeId parent, std::span<const std::int32_t> tokens);
   // Whether a longer page beside it begins with all of the node's tokens.
-  bool is_superseded(NodeId node) const;
+  bool is_superseded(NodeId id) const;
   // Children that are not superseded.
   std::size_t branch_count(NodeId node) const;
 

@@ -76,20 +76,20 @@ class PrefixTree {
   // REQUIRES: no child with these tokens; `parent` is a root or a full page.
   NodeId add(NodeId parent, std::span<const std::int32_t> tokens, PageId page);
   // Takes a leaf out. REQUIRES: no children, no pins.
-  TreeNode remove(NodeId node);
+  TreeNode remove(NodeId id);
 
   const TreeNode& node(NodeId id) const;
   TreeNode& node(NodeId id);
-  // Pages from the root to `node`, itself included.
-  std::vector<NodeId> path(NodeId node) const;
+  // Pages from the root to this one, itself included.
+  std::vector<NodeId> path(NodeId id) const;
 
-  void set_snapshot(NodeId node, std::shared_ptr<const tensor::AlignedBuffer> snapshot);
-  std::shared_ptr<const tensor::AlignedBuffer> take_snapshot(NodeId node);
+  void set_snapshot(NodeId id, std::shared_ptr<const tensor::AlignedBuffer> snapshot);
+  std::shared_ptr<const tensor::AlignedBuffer> take_snapshot(NodeId id);
 
   // `now` never goes back.
-  void touch(NodeId node, std::uint64_t now);
-  void pin(NodeId node);
-  void unpin(NodeId node);
+  void touch(NodeId id, std::uint64_t now);
+  void pin(NodeId id);
+  void unpin(NodeId id);
 
   // What goes next: the unpinned leaf, or the snapshot of any node, with the largest age x bytes /
   // tokens that a miss would cost, among the oldest few of each; nothing if there is neither.

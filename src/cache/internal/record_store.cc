@@ -112,9 +112,9 @@ rocksdb::Status RecordStore::State::open_database() {
   rocksdb::DB* opened = nullptr;
   const std::string folder = options.folder.string();
   const bool is_reading = options.access == RecordStoreOptions::Access::kRead;
-  const rocksdb::Status status =
-      is_reading ? rocksdb::DB::OpenAsSecondary(rocksdb, folder, folder, &opened)
-                 : rocksdb::DB::Open(rocksdb, folder, &opened);
+  rocksdb::Status status = is_reading
+                               ? rocksdb::DB::OpenAsSecondary(rocksdb, folder, folder, &opened)
+                               : rocksdb::DB::Open(rocksdb, folder, &opened);
   db.reset(opened);
   return status;
 }

@@ -116,7 +116,7 @@ Status TurnWriter::evict(const std::vector<EvictionIndex::Victim>& victims) {
     if (victim.kind == EvictionIndex::Kind::kSnapshot) {
       batch.remove(record_key(RecordSpace::kSnapshot, victim.name));
       if (auto record = snapshot_record(victim.name)) {
-        removed.snapshots.push_back(std::move(*record));
+        removed.snapshots.push_back(*record);
       }
       ++snapshots;
       continue;

@@ -87,7 +87,7 @@ void TurnWriter::remove_records(const PageRecord& page, RecordBatch& batch,
   removed.pages.push_back(page);
   if (tree_.index().snapshot(name) == nullptr) return;
   batch.remove(record_key(RecordSpace::kSnapshot, name));
-  if (auto snapshot = snapshot_record(name)) removed.snapshots.push_back(std::move(*snapshot));
+  if (auto snapshot = snapshot_record(name)) removed.snapshots.push_back(*snapshot);
 }
 
 // Takes the page or snapshot of a record that is no use out of the tree, if it is there.
@@ -109,7 +109,7 @@ void TurnWriter::forget_record(const std::string& key, Removed& removed) {
   if (key != record_key(RecordSpace::kSnapshot, name)) return;
   auto snapshot = value ? decode_snapshot(key, *value) : std::nullopt;
   if (snapshot) {
-    removed.snapshots.push_back(std::move(*snapshot));
+    removed.snapshots.push_back(*snapshot);
   } else {
     tree_.index().remove_snapshot(name);
   }
@@ -137,7 +137,7 @@ Status TurnWriter::apply_drops() {
     auto record = snapshot_record(name);
     if (!record || !is_same_value(record->value, value)) continue;
     batch.remove(record_key(RecordSpace::kSnapshot, name));
-    removed.snapshots.push_back(std::move(*record));
+    removed.snapshots.push_back(*record);
   }
   LOCKET_TRY_STATUS(write_batch(batch));
   parts_.drops.note_loss();
@@ -253,7 +253,7 @@ void TurnWriter::remove_superseded(const TurnWrite& turn, RecordBatch& batch,
   for (const PageName& name : turn.superseded_snapshots) {
     if (tree_.index().snapshot(name) == nullptr) continue;
     batch.remove(record_key(RecordSpace::kSnapshot, name));
-    if (auto record = snapshot_record(name)) removed.snapshots.push_back(std::move(*record));
+    if (auto record = snapshot_record(name)) removed.snapshots.push_back(*record);
   }
 }
 
