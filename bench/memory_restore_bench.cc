@@ -201,7 +201,8 @@ Restore restore(const fs::path& folder, const Prefix& prefix, std::size_t thread
   seconds.find = monotonic_seconds() - begin;
   // New memory as the page pool takes it.
   MemoryRegion fresh(
-      std::max<std::size_t>(1, held.bytes().empty() ? match.pages.size() * kStride : 0));
+      std::max<std::size_t>(1, held.bytes().empty() ? match.pages.size() * kStride : 0),
+      MemoryRegion::Pages::kLarge);
   const std::span<std::byte> pages =
       held.bytes().empty() ? std::span(fresh.data(), fresh.size()) : held.bytes();
   const DirectBuffer rings(kSnapshotBytes);
@@ -245,7 +246,8 @@ double read_plain(const fs::path& path, std::size_t bytes, Target target,
   LOCKET_CHECK(file.has_value());
   std::atomic<std::size_t> next = 0;
   const double begin = monotonic_seconds();
-  const MemoryRegion all(target == Target::kFresh ? bytes + kPlainBlock : 1);
+  const MemoryRegion all(target == Target::kFresh ? bytes + kPlainBlock : 1,
+                         MemoryRegion::Pages::kLarge);
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < kPlainThreads; ++i) {
     threads.emplace_back([&] {

@@ -9,14 +9,14 @@
 
 namespace locket {
 
-MemoryRegion::MemoryRegion(std::size_t bytes) : size_(bytes) {
+MemoryRegion::MemoryRegion(std::size_t bytes, Pages pages) : size_(bytes) {
   LOCKET_CHECK(bytes > 0);
   void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   LOCKET_CHECK(address != MAP_FAILED);
   data_ = static_cast<std::byte*>(address);
   // A wish, not a need: a system without large pages refuses it.
-  static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));
+  if (pages == Pages::kLarge) static_cast<void>(::madvise(address, bytes, MADV_HUGEPAGE));
 }
 
 MemoryRegion::MemoryRegion(MemoryRegion&& other) noexcept

@@ -1,6 +1,5 @@
 // Address space that costs memory only where it has been touched: zero bytes until the first
-// write. Where the system has large pages it is asked for them, since most of the cost of new
-// memory is the number of its pages.
+// write.
 // Movable, not copyable; not thread-safe but for the bytes themselves.
 #pragma once
 
@@ -10,8 +9,11 @@ namespace locket {
 
 class MemoryRegion {
  public:
+  // Large pages are asked for where the system has them: most of the cost of new memory is the
+  // number of its pages. Memory is then taken in steps of 2 MiB.
+  enum class Pages { kSystem, kLarge };
   // The machine's refusal is a failed check: only address space is asked for.
-  explicit MemoryRegion(std::size_t bytes);
+  explicit MemoryRegion(std::size_t bytes, Pages pages = Pages::kSystem);
   MemoryRegion(MemoryRegion&& other) noexcept;
   MemoryRegion& operator=(MemoryRegion&&) = delete;
   ~MemoryRegion();

@@ -11,6 +11,8 @@ namespace {
 
 // Sectors: rows are read into pages without a copy.
 constexpr std::size_t kAlignment = 512;
+// From here on a step of 2 MiB does not matter.
+constexpr std::uint64_t kLargeBudget = std::uint64_t{512} << 20;
 constexpr std::size_t kRegionBytes = std::size_t{64} << 20;
 
 }  // namespace
@@ -41,7 +43,7 @@ bool PagePool::has_room(std::uint64_t bytes) const {
 PageId PagePool::take_page() {
   PageId id = static_cast<PageId>(pages_.size());
   if (free_.empty()) {
-    if (pages_.size() % pages_per_region_ == 0) regions_.emplace_back(pages_per_region_ * stride_);
+    if (pages_.size() % pages_per_region_ == 0) add_region();
     pages_.emplace_back();
   } else {
     id = free_.back();
@@ -55,6 +57,12 @@ PageId PagePool::take_page() {
   }
   page.references = 1;
   return id;
+}
+
+void PagePool::add_region() {
+  const auto pages =
+      budget_bytes_ >= kLargeBudget ? MemoryRegion::Pages::kLarge : MemoryRegion::Pages::kSystem;
+  regions_.emplace_back(pages_per_region_ * stride_, pages);
 }
 
 // Free pages keep their memory only while the budget has room for it.

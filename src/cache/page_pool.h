@@ -58,6 +58,7 @@ class PagePool {
   // All with the lock held.
   bool has_room(std::uint64_t bytes) const;
   PageId take_page();
+  void add_region();
   void trim_free_pages();
   bool is_in_use(PageId page) const;
 
