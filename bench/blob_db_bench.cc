@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "measure.h"
 
 namespace {
 
@@ -50,21 +51,6 @@ std::string random_bytes(std::mt19937_64& random, std::size_t size) {
   }
   bytes.resize(size);
   return bytes;
-}
-
-std::uint64_t written_bytes() {
-  std::ifstream io("/proc/self/io");
-  std::string name;
-  std::uint64_t value = 0;
-  while (io >> name >> value) {
-    if (name == "write_bytes:") return value;
-  }
-  return 0;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 template <class Work>
@@ -189,10 +175,10 @@ void compare(const Wishes& wishes, std::int64_t tokens) {
   fs::create_directories(folder);
   double written = 0;
   {
-    std::uint64_t before = written_bytes();
+    std::uint64_t before = locket::written_bytes();
     BlobStore blobs(folder / "db", wishes);
     blobs.write(pages);
-    written = static_cast<double>(written_bytes() - before);
+    written = static_cast<double>(locket::written_bytes() - before);
     const PlainFile plain(folder / "plain", bytes);
     std::vector<double> blob_seconds, plain_seconds, ratios;
     for (int run = 0; run < wishes.runs; ++run) {
@@ -205,7 +191,7 @@ void compare(const Wishes& wishes, std::int64_t tokens) {
         "\"blob_seconds\": {:.4f}, \"plain_seconds\": {:.4f}, \"ratio\": {:.2f}, "
         "\"written_per_stored\": {:.3f}}}\n",
         tokens, bytes, wishes.random_names ? "random" : "in order", wishes.threads, wishes.batch,
-        median(blob_seconds), median(plain_seconds), median(ratios),
+        locket::median(blob_seconds), locket::median(plain_seconds), locket::median(ratios),
         written / static_cast<double>(bytes));
   }
   fs::remove_all(folder);

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include "base/memory_region.h"
 #include "cache/disk_store.h"
 #include "cache/kv_layout.h"
+#include "measure.h"
 
 namespace locket {
 namespace {
@@ -61,21 +61,6 @@ void fill(std::span<std::byte> bytes, std::uint64_t& state) {
     const std::uint64_t word = mix(state);
     std::memcpy(bytes.data() + at, &word, 8);
   }
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-std::uint64_t written_bytes() {
-  std::ifstream io("/proc/self/io");
-  std::string name;
-  std::uint64_t value = 0;
-  while (io >> name >> value) {
-    if (name == "write_bytes:") return value;
-  }
-  return 0;
 }
 
 cache::RootLabel root_of(const cache::DiskStore& store) {

@@ -1,6 +1,7 @@
 #include "cache/page_parts.h"
 
 #include <cstring>
+#include <memory>
 
 #include "base/check.h"
 
@@ -19,6 +20,16 @@ std::size_t packed_bytes(const KvLayout& layout, PagePart part, std::int64_t tok
     bytes += stream.part == part ? bytes_of_tokens(stream, tokens) : 0;
   }
   return bytes;
+}
+
+PageSizes page_sizes_of(const KvLayout& layout) {
+  const auto shared = std::make_shared<const KvLayout>(layout);
+  const auto bytes_of = [shared](PagePart part) {
+    return [shared, part](std::int64_t tokens) { return packed_bytes(*shared, part, tokens); };
+  };
+  return {.key_bytes = bytes_of(PagePart::kKeys),
+          .row_bytes = bytes_of(PagePart::kRows),
+          .snapshot_bytes = layout.snapshot_bytes()};
 }
 
 void pack_part(const KvLayout& layout, PagePart part, std::int64_t tokens, const std::byte* page,

@@ -7,11 +7,15 @@
 #include <cstdint>
 #include <span>
 
+#include "cache/disk_store.h"
 #include "cache/kv_layout.h"
 
 namespace locket::cache {
 
 std::size_t packed_bytes(const KvLayout& layout, PagePart part, std::int64_t tokens);
+
+// Lengths that the records of such pages must have. Valid without the layout.
+PageSizes page_sizes_of(const KvLayout& layout);
 
 // `page` [layout.page_bytes()]; `packed` [packed_bytes(layout, part, tokens)].
 void pack_part(const KvLayout& layout, PagePart part, std::int64_t tokens, const std::byte* page,

@@ -119,7 +119,7 @@ bool PrefixLease::publish_page(std::span<const std::int32_t> page_tokens,
                               static_cast<std::size_t>(parting_on_disk_->parent.position)) {
     const std::vector<std::int32_t>& old = parting_on_disk_->tokens;
     const std::lock_guard lock(memory_->mutex_);
-    if (old.size() < page_tokens.size() && std::ranges::equal(old, page_tokens.first(old.size()))) {
+    if (old.size() < page_tokens.size() && begins_with(page_tokens, old)) {
       memory_->superseded_tails_.insert(parting_on_disk_->end.name);
     }
     parting_on_disk_.reset();
@@ -186,8 +186,7 @@ void PrefixLease::publish_tail(std::span<const std::int32_t> tail_tokens,
   const NodeId parent = parent_of(index);
   const auto begins_with_tail = [&](const auto& child) {
     const std::vector<std::int32_t>& tokens = memory_->tree_.node(child.second).tokens;
-    return tokens.size() >= tail_tokens.size() &&
-           std::ranges::equal(std::span(tokens).first(tail_tokens.size()), tail_tokens);
+    return begins_with(tokens, tail_tokens);
   };
   const auto& children = memory_->tree_.node(parent).children;
   const auto longer = std::ranges::find_if(children, begins_with_tail);

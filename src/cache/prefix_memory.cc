@@ -27,6 +27,7 @@ PrefixMemory::PrefixMemory(const KvLayout& layout, PagePool& pool, PrefixMemoryO
     : layout_(layout),
       pool_(pool),
       options_(std::move(options)),
+      page_sizes_(page_sizes_of(layout)),
       tree_(tree_costs(layout, options_)) {
   if (options_.disk != nullptr) {
     LOCKET_CHECK(options_.disk->secret().size() == secret_.size());
@@ -53,15 +54,6 @@ RootLabel PrefixMemory::root_label(const std::string& tenant) const {
   label.identity.tenant = tenant;
   label.root = root_name(secret_, label.identity);
   return label;
-}
-
-PageSizes PrefixMemory::page_sizes() const {
-  return {
-      .key_bytes =
-          [this](std::int64_t tokens) { return packed_bytes(layout_, PagePart::kKeys, tokens); },
-      .row_bytes =
-          [this](std::int64_t tokens) { return packed_bytes(layout_, PagePart::kRows, tokens); },
-      .snapshot_bytes = layout_.snapshot_bytes()};
 }
 
 MemoryCounts PrefixMemory::counts() const {
@@ -213,9 +205,7 @@ void PrefixMemory::supersede_tails(NodeId parent, std::span<const std::int32_t> 
   for (const auto& [name, child] : tree_.node(parent).children) {
     const TreeNode& node = tree_.node(child);
     const bool is_shorter = node.tokens.size() < tokens.size();
-    if (is_shorter && std::ranges::equal(node.tokens, tokens.first(node.tokens.size()))) {
-      superseded.push_back(child);
-    }
+    if (is_shorter && begins_with(tokens, node.tokens)) superseded.push_back(child);
   }
   for (const NodeId tail : superseded) {
     superseded_tails_.insert(tree_.node(tail).end.name);
@@ -227,8 +217,7 @@ bool PrefixMemory::is_superseded(NodeId id) const {
   const TreeNode& node = tree_.node(id);
   const auto begins_with_node = [&](const auto& sibling) {
     const std::vector<std::int32_t>& tokens = tree_.node(sibling.second).tokens;
-    return tokens.size() > node.tokens.size() &&
-           std::ranges::equal(std::span(tokens).first(node.tokens.size()), node.tokens);
+    return tokens.size() > node.tokens.size() && begins_with(tokens, node.tokens);
   };
   return node.children.empty() &&
          std::ranges::any_of(tree_.node(node.parent).children, begins_with_node);

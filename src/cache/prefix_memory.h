@@ -71,7 +71,7 @@ class PrefixMemory {
   void flush();
 
   RootLabel root_label(const std::string& tenant) const;
-  PageSizes page_sizes() const;
+  const PageSizes& page_sizes() const { return page_sizes_; }
   DiskStore* disk() const { return options_.disk; }
   MemoryCounts counts() const;
 
@@ -120,6 +120,7 @@ class PrefixMemory {
   KvLayout layout_;
   PagePool& pool_;
   PrefixMemoryOptions options_;
+  PageSizes page_sizes_;
   std::array<std::byte, 32> secret_ = {};
   mutable std::mutex mutex_;  // guards all below up to the threads
   PrefixTree tree_;

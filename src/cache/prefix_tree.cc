@@ -28,6 +28,10 @@ std::size_t common_length(std::span<const std::int32_t> a, std::span<const std::
 
 }  // namespace
 
+bool begins_with(std::span<const std::int32_t> tokens, std::span<const std::int32_t> start) {
+  return tokens.size() >= start.size() && std::ranges::equal(tokens.first(start.size()), start);
+}
+
 PrefixTree::PrefixTree(const TreeCosts& costs) : costs_(costs) {}
 
 NodeId PrefixTree::root(const PrefixPoint& point) {

@@ -62,6 +62,9 @@ struct TreeVictim {
   What what = What::kPage;
 };
 
+// Whether `tokens` begin with all of `start`.
+bool begins_with(std::span<const std::int32_t> tokens, std::span<const std::int32_t> start);
+
 class PrefixTree {
  public:
   explicit PrefixTree(const TreeCosts& costs);

@@ -1,6 +1,5 @@
 #include "engine/model_memory.h"
 
-#include <memory>
 #include <utility>
 
 #include "cache/page_parts.h"
@@ -23,16 +22,7 @@ cache::RootLabel ModelMemory::root_label(const cache::DiskStore& store,
   return root;
 }
 
-cache::PageSizes ModelMemory::page_sizes() const {
-  const auto shared = std::make_shared<const cache::KvLayout>(layout);
-  const auto bytes_of = [shared](cache::PagePart part) {
-    return
-        [shared, part](std::int64_t tokens) { return cache::packed_bytes(*shared, part, tokens); };
-  };
-  return {.key_bytes = bytes_of(cache::PagePart::kKeys),
-          .row_bytes = bytes_of(cache::PagePart::kRows),
-          .snapshot_bytes = layout.snapshot_bytes()};
-}
+cache::PageSizes ModelMemory::page_sizes() const { return cache::page_sizes_of(layout); }
 
 Result<ModelMemory> read_model_memory(const checkpoint::Checkpoint& checkpoint,
                                       const model::Numerics& numerics, WorkerPool& workers) {
