@@ -94,6 +94,7 @@ void WorkerPool::parallel_for(std::size_t count, std::size_t grain,
   }
   {
     const std::unique_lock lock(state_->mutex);
+    LOCKET_CHECK(state_->run == nullptr);  // one caller at a time, or both would wait for ever
     state_->run = &run;
     state_->count = count;
     state_->grain = grain;

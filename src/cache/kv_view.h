@@ -24,6 +24,8 @@ class RowGate {
   // Returns when all rows are there. kBadMemory if some cannot be had: the run must begin anew with
   // what is left.
   [[nodiscard]] virtual Status wait() = 0;
+  // Whether wait() would return at once.
+  virtual bool is_open() const = 0;
 };
 
 class KvView {

@@ -45,6 +45,8 @@ class SequenceMemory {
 
   // Rows that are on their way; null: all are there. Part of every view made from now on.
   void set_row_gate(RowGate* gate) { gate_ = gate; }
+  // Whether nothing would have to wait for rows.
+  bool has_all_rows() const { return gate_ == nullptr || gate_->is_open(); }
 
   // Valid until the next call that changes pages and not longer than the sequence.
   KvView view();

@@ -101,7 +101,8 @@ class LayerTrace {
     cache::SequenceMemory memory(model.memory().layout, setup_.engine().pool());
     LOCKET_TRY_STATUS(memory.reserve_tokens(count_));
     const cache::KvView view = memory.view();
-    model::Step step = model.make_step(view, 0, static_cast<std::size_t>(count_), 0);
+    model::Step step = model.make_step(
+        {{.memory = &view, .tokens = ids, .count = static_cast<std::size_t>(count_)}});
     LOCKET_TRY(model::ResidualRows rows, read_rows());
     LOCKET_TRY_STATUS(fill_memory(view));
     LOCKET_TRY_STATUS(fill_selection(step));
@@ -112,7 +113,9 @@ class LayerTrace {
     model::ForwardContext context = model.make_context(setup_.engine().workers());
     context.observer = &recorder;
     model::V41SequenceState state = model.make_state();
-    LOCKET_TRY_STATUS(model.run_layer(context, layer_, ids, state, step, rows));
+    model::V41SequenceState* const states[] = {&state};
+    model.run_layer(context, layer_, step, states, rows);
+    LOCKET_TRY_STATUS(step.parts.front().status);
     TraceFile trace;
     trace.add_positions(0, static_cast<std::size_t>(count_));
     trace.add_recorded(recorder);

@@ -108,4 +108,8 @@ Session Engine::make_session(model::ForwardObserver* observer) {
            .observer = observer}};
 }
 
+SessionOptions Engine::session_options(const std::string& tenant) {
+  return {.replay = replay_, .memory = memory_.get(), .tenant = tenant};
+}
+
 }  // namespace locket::engine

@@ -70,6 +70,10 @@ class Engine {
   // A session with the engine's replay mode and memory. `observer` may be null; with one the whole
   // prompt is computed, so that it sees everything.
   Session make_session(model::ForwardObserver* observer = nullptr);
+  // What a session over the memory of `tenant` is made with.
+  SessionOptions session_options(const std::string& tenant);
+  // Whose memory sessions use that do not say otherwise.
+  const std::string& tenant() const { return tenant_; }
 
   // Lines for the user: unknown config keys, tensors left unread. May be empty.
   const std::vector<std::string>& notes() const { return notes_; }

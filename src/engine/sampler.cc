@@ -192,9 +192,11 @@ Status check_sampling_config(const SamplingConfig& config, std::size_t vocabular
 }
 
 Result<TokenId> Sampler::sample(std::span<const float> logits, const SamplingConfig& config,
-                                const DrawKey& key, const TokenHistory& history) {
+                                const DrawKey& key, const TokenHistory& history,
+                                const TokenFilter& filter) {
   LOCKET_TRY_STATUS(check_sampling_config(config, logits.size()));
   load(logits);
+  apply_filter(filter);
   for (const LogitBias& entry : config.logit_bias) {
     values_[static_cast<std::size_t>(entry.token)] += entry.bias;
   }
@@ -220,6 +222,26 @@ void Sampler::load(std::span<const float> logits) {
     const bool is_broken = !(logit < std::numeric_limits<float>::infinity());  // NaN too
     values_[token] = is_broken ? kMasked : static_cast<double>(logit);
     broken_logit_count_ += is_broken ? 1 : 0;
+  }
+}
+
+void Sampler::apply_filter(const TokenFilter& filter) {
+  const auto is_allowed = [&](std::size_t token) {
+    return filter.allowed.empty() || (token / 64 < filter.allowed.size() &&
+                                      (filter.allowed[token / 64] >> (token % 64) & 1U) != 0);
+  };
+  if (!filter.allowed.empty()) {
+    for (std::size_t token = 0; token < values_.size(); ++token) {
+      if (!is_allowed(token)) values_[token] = kMasked;
+    }
+  }
+  if (filter.banned.empty()) return;
+  std::vector<double> kept;
+  for (const TokenId token : filter.banned) kept.push_back(values_[static_cast<std::size_t>(token)]);
+  for (const TokenId token : filter.banned) values_[static_cast<std::size_t>(token)] = kMasked;
+  if (find_best(values_) < values_.size()) return;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    values_[static_cast<std::size_t>(filter.banned[i])] = kept[i];
   }
 }
 

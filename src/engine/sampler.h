@@ -1,5 +1,5 @@
 // The next token from logits. The stages, in this order:
-//   1. logit bias, then the repetition, frequency and presence penalties
+//   1. masks (TokenFilter), logit bias, then the repetition, frequency and presence penalties
 //   2. temperature; 0 is greedy: the largest logit wins and nothing is drawn
 //   3. top-k    the k first tokens
 //   4. top-p    of those, the shortest run of first tokens that holds top_p of their probability
@@ -45,6 +45,12 @@ struct SamplingConfig {
   std::vector<LogitBias> logit_bias = {};  // added; a token named twice gets both
 };
 
+// Which tokens may be chosen at all, whatever their logits.
+struct TokenFilter {
+  std::span<const std::uint64_t> allowed = {};  // a bit per id; empty: every token
+  std::span<const TokenId> banned = {};         // not even if allowed, unless nothing else is left
+};
+
 // What the penalties count. Ids outside of the vocabulary are skipped.
 struct TokenHistory {
   std::span<const TokenId> prompt = {};
@@ -60,13 +66,15 @@ class Sampler {
  public:
   // `logits` [vocabulary]. kBadRequest as check_sampling_config(); kInternal if no logit is finite.
   [[nodiscard]] Result<TokenId> sample(std::span<const float> logits, const SamplingConfig& config,
-                                       const DrawKey& key, const TokenHistory& history = {});
+                                       const DrawKey& key, const TokenHistory& history = {},
+                                       const TokenFilter& filter = {});
 
   // How many logits of the last call were NaN or plus infinity.
   std::size_t broken_logit_count() const { return broken_logit_count_; }
 
  private:
   void load(std::span<const float> logits);
+  void apply_filter(const TokenFilter& filter);
   void apply_penalties(const SamplingConfig& config, const TokenHistory& history);
   void count(std::span<const TokenId> tokens);
 

@@ -16,21 +16,6 @@ namespace {
 // Tries over stored memory before a prompt is read without it; each try drops what was damaged.
 constexpr std::size_t kMostRetries = 16;
 
-// The rows of `rows` from position `first` on.
-model::ResidualRows rows_from(const model::ResidualRows& rows, std::int64_t first) {
-  const auto skip =
-      static_cast<std::size_t>(std::max<std::int64_t>(0, first - rows.first_position));
-  model::ResidualRows rest = {
-      .first_position = rows.first_position + static_cast<std::int64_t>(skip),
-      .streams = {rows.count() - skip, rows.streams.columns()},
-      .pre = {rows.count() - skip, rows.pre.columns()}};
-  for (std::size_t i = 0; i < rest.count(); ++i) {
-    std::ranges::copy(rows.streams.row(skip + i), rest.streams.row(i).begin());
-    std::ranges::copy(rows.pre.row(skip + i), rest.pre.row(i).begin());
-  }
-  return rest;
-}
-
 }  // namespace
 
 Session::Session(const model::V41Model& model, cache::PagePool& pool, WorkerPool& workers,
@@ -67,17 +52,48 @@ Status Session::check_ids(std::span<const TokenId> ids) const {
 Status Session::prefill(std::span<const TokenId> prompt, const std::stop_token& stop,
                         const std::function<void(std::size_t)>& on_slice,
                         const PromptLengths& lengths) {
+  LOCKET_TRY_STATUS(begin(prompt, lengths));
+  while (is_reading()) {
+    if (stop.stop_requested()) {
+      return fail(ErrorCode::kCancelled,
+                  fmt::format("stopped after {} of {} prompt tokens", fed_, tokens_.size()));
+    }
+    stage_slice(options_.slice_tokens);
+    LOCKET_TRY_STATUS(run_alone());
+    if (on_slice) on_slice(fed_);
+  }
+  return {};
+}
+
+Status Session::begin(std::span<const TokenId> prompt, const PromptLengths& lengths) {
   LOCKET_CHECK(tokens_.empty() && lengths.prompt_tokens <= prompt.size());
   if (prompt.empty()) return fail(ErrorCode::kBadRequest, "the prompt has no tokens");
   LOCKET_TRY_STATUS(check_ids(prompt));
   LOCKET_TRY_STATUS(check_room(prompt.size()));
   lengths_ = lengths;
   if (lengths_.prompt_tokens == 0) lengths_.prompt_tokens = prompt.size();
+  tokens_.assign(prompt.begin(), prompt.end());
+  reading_end_ = tokens_.size();
+  Status opened = open();
+  if (!opened) tokens_.clear();
+  return opened;
+}
+
+Status Session::open() {
   while (true) {
-    Status status = read({.tokens = prompt, .stop = stop, .on_slice = on_slice});
+    Status status = try_open();
     if (status || !is_worth_another_try(status.error())) return status;
     start_over();
   }
+}
+
+Status Session::try_open() {
+  LOCKET_TRY_STATUS(open_memory());
+  LOCKET_TRY_STATUS(make_plan());
+  use_.replayed_tokens = lease_ ? static_cast<std::size_t>(plan_.replayed_tokens()) : 0;
+  boundaries_ = cache::stored_boundaries(turn_lengths());
+  fed_ = staged_ = static_cast<std::size_t>(plan_.start);
+  return {};
 }
 
 // Damaged bytes are found while they are used, and what looks sound may still lead a run astray:
@@ -97,17 +113,17 @@ void Session::start_over() {
   lease_.reset();
   memory_.clear();
   state_ = model_->make_state();
-  tokens_.clear();
+  fed_ = staged_ = 0;
   use_ = {.retries = use_.retries};
 }
 
-Status Session::open_memory(std::span<const TokenId> tokens) {
-  const auto room = static_cast<std::int64_t>(std::max(tokens.size(), lengths_.room_tokens));
+Status Session::open_memory() {
+  const auto room = static_cast<std::int64_t>(std::max(tokens_.size(), lengths_.room_tokens));
   if (options_.memory == nullptr || !trusts_memory_) return memory_.reserve_tokens(room);
   // Nothing is evicted for what can never fit.
   LOCKET_TRY_STATUS(memory_.check_budget(room));
   const double start = monotonic_seconds();
-  LOCKET_TRY(cache::PrefixLease lease, options_.memory->open(options_.tenant, tokens, memory_));
+  LOCKET_TRY(cache::PrefixLease lease, options_.memory->open(options_.tenant, tokens_, memory_));
   lease_.emplace(std::move(lease));
   use_.hit_tokens = static_cast<std::size_t>(lease_->found().tokens);
   use_.disk_tokens = static_cast<std::size_t>(lease_->found().disk_tokens);
@@ -144,60 +160,80 @@ Status Session::make_plan() {
   return {};
 }
 
-Status Session::read(const Reading& reading) {
-  LOCKET_TRY_STATUS(open_memory(reading.tokens));
-  LOCKET_TRY_STATUS(make_plan());
-  use_.replayed_tokens = lease_ ? static_cast<std::size_t>(plan_.replayed_tokens()) : 0;
-  const auto total = static_cast<std::int64_t>(reading.tokens.size());
-  const std::set<std::int64_t> boundaries = cache::stored_boundaries(turn_lengths());
-  const auto start = static_cast<std::ptrdiff_t>(plan_.start);
-  tokens_.assign(reading.tokens.begin(), reading.tokens.begin() + start);
-  while (tokens_.size() < reading.tokens.size()) {
-    if (reading.stop.stop_requested()) {
-      return fail(ErrorCode::kCancelled, fmt::format("stopped after {} of {} prompt tokens",
-                                                     tokens_.size(), reading.tokens.size()));
-    }
-    const std::size_t first = tokens_.size();
-    std::size_t end = std::min(first + options_.slice_tokens, reading.tokens.size());
-    if (lease_) {
-      end = static_cast<std::size_t>(cache::next_stop(static_cast<std::int64_t>(first),
-                                                      static_cast<std::int64_t>(end), boundaries));
-    }
-    const auto part = reading.tokens.subspan(first, end - first);
-    tokens_.insert(tokens_.end(), part.begin(), part.end());
-    LOCKET_TRY_STATUS(run_newest(first));
-    LOCKET_TRY_STATUS(remember(boundaries.contains(static_cast<std::int64_t>(end))
-                                   ? cache::PrefixLease::Keep::kStored
-                                   : cache::PrefixLease::Keep::kLive));
-    if (reading.on_slice) reading.on_slice(tokens_.size());
-  }
-  LOCKET_CHECK(static_cast<std::int64_t>(tokens_.size()) == total);
-  const bool has_restored = use_.disk_tokens > 0;
-  if (has_restored && options_.after_restored_run) return options_.after_restored_run();
+void Session::stage_slice(std::size_t most) {
+  LOCKET_CHECK(is_reading() && most >= 1);
+  staged_ = std::min(fed_ + most, reading_end_);
+  if (!lease_) return;
+  staged_ = static_cast<std::size_t>(cache::next_stop(
+      static_cast<std::int64_t>(fed_), static_cast<std::int64_t>(staged_), boundaries_));
+}
+
+Status Session::stage_token(TokenId token) {
+  LOCKET_CHECK(!tokens_.empty() && !is_reading());
+  LOCKET_TRY_STATUS(check_ids({&token, 1}));
+  LOCKET_TRY_STATUS(check_room(fed_ + 1));
+  LOCKET_TRY_STATUS(memory_.reserve_tokens(static_cast<std::int64_t>(fed_) + 1));
+  tokens_.push_back(token);
+  staged_ = tokens_.size();
   return {};
 }
 
+Status Session::append(TokenId token) {
+  LOCKET_TRY_STATUS(stage_token(token));
+  return run_alone();
+}
+
+Status Session::run_alone() {
+  Session* const self = this;
+  return std::move(run_staged(*model_, context_, {&self, 1}).front());
+}
+
+Status Session::settle(Status run) {
+  const bool was_reading = is_reading();
+  if (run) run = accept();
+  if (run) return run;
+  // Tokens whose run failed have no rows: they must not be remembered.
+  if (was_reading && is_worth_another_try(run.error())) {
+    start_over();
+    return open();
+  }
+  if (!was_reading) tokens_.resize(fed_);
+  staged_ = fed_;
+  return run;
+}
+
 // New pages become known, and rings where they are exact.
-Status Session::remember(cache::PrefixLease::Keep keep) {
-  if (!lease_) return {};
-  LOCKET_TRY_STATUS(lease_->publish(tokens_, memory_));
-  const auto position = static_cast<std::int64_t>(tokens_.size());
-  const bool is_boundary = position > 0 && position % cache::kTokensPerPage == 0;
-  if (is_boundary && position >= plan_.exact_from) lease_->keep_snapshot(position, keep, memory_);
+Status Session::accept() {
+  const bool ends_reading = is_reading() && staged_ == reading_end_;
+  const auto position = static_cast<std::int64_t>(staged_);
+  if (lease_) {
+    LOCKET_TRY_STATUS(lease_->publish(std::span(tokens_).first(staged_), memory_));
+    const bool is_boundary = position > 0 && position % cache::kTokensPerPage == 0;
+    if (is_boundary && position >= plan_.exact_from) {
+      const auto keep = boundaries_.contains(position) && is_reading()
+                            ? cache::PrefixLease::Keep::kStored
+                            : cache::PrefixLease::Keep::kLive;
+      lease_->keep_snapshot(position, keep, memory_);
+    }
+  }
+  fed_ = staged_;
+  const bool has_restored = use_.disk_tokens > 0;
+  if (ends_reading && has_restored && options_.after_restored_run) {
+    return options_.after_restored_run();
+  }
   return {};
 }
 
 cache::TurnLengths Session::turn_lengths() const {
-  return {
-      .prompt_tokens = static_cast<std::int64_t>(lengths_.prompt_tokens),
-      .system_tokens = static_cast<std::int64_t>(lengths_.system_tokens),
-      .total_tokens = static_cast<std::int64_t>(std::max(lengths_.prompt_tokens, tokens_.size())),
-      .window = model_->config().sliding_window};
+  return {.prompt_tokens = static_cast<std::int64_t>(lengths_.prompt_tokens),
+          .system_tokens = static_cast<std::int64_t>(lengths_.system_tokens),
+          .total_tokens = static_cast<std::int64_t>(std::max(lengths_.prompt_tokens, fed_)),
+          .window = model_->config().sliding_window};
 }
 
 void Session::end_turn() {
-  if (!lease_ || tokens_.empty()) return;
-  const Status status = lease_->end_turn(tokens_, turn_lengths(), memory_);
+  if (!lease_ || fed_ == 0) return;
+  const Status status = lease_->end_turn(tokens(), turn_lengths(), memory_);
   if (!status) log_warning("this turn is not remembered: " + status.error().message);
 }
 
@@ -205,50 +241,6 @@ MemoryUse Session::memory_use() const {
   MemoryUse use = use_;
   if (lease_) use.restore_seconds = std::max(use.restore_seconds, lease_->restore_seconds());
   return use;
-}
-
-Status Session::append(TokenId token) {
-  LOCKET_CHECK(lengths_.prompt_tokens > 0 && tokens_.size() >= lengths_.prompt_tokens);
-  LOCKET_TRY_STATUS(check_ids({&token, 1}));
-  LOCKET_TRY_STATUS(check_room(tokens_.size() + 1));
-  LOCKET_TRY_STATUS(memory_.reserve_tokens(static_cast<std::int64_t>(tokens_.size()) + 1));
-  tokens_.push_back(token);
-  LOCKET_TRY_STATUS(run_newest(tokens_.size() - 1));
-  return remember(cache::PrefixLease::Keep::kLive);
-}
-
-// Tokens whose run failed have no rows: they must not be remembered.
-Status Session::run_newest(std::size_t first) {
-  Status status = run(first);
-  if (!status) tokens_.resize(first);
-  return status;
-}
-
-Status Session::run(std::size_t first) {
-  const cache::KvView view = memory_.view();
-  LOCKET_TRY(model::ResidualRows encoded,
-             model_->encode(context_, view, state_,
-                            {.tokens = tokens_,
-                             .first_position = static_cast<std::int64_t>(first),
-                             .window_start = plan_.window_start(),
-                             .write_from = plan_.write_from}));
-  const auto end = static_cast<std::int64_t>(tokens_.size());
-  const std::int64_t segment_start = plan_.decoder_start;
-  if (end <= segment_start) return {};
-  model::ResidualRows rows = rows_from(encoded, segment_start);
-  LOCKET_TRY_STATUS(model_->decode(context_, view, tokens_, segment_start, rows));
-  const bool is_last = tokens_.size() >= lengths_.prompt_tokens;
-  if (options_.observer == nullptr && !is_last) return {};
-  const std::size_t skip = options_.observer != nullptr ? 0 : rows.count() - 1;
-  const tensor::FloatMatrix logits = model_->logits(context_, rows, skip);
-  if (options_.observer != nullptr) {
-    options_.observer->on_floats(
-        {.name = "logits", .first_position = rows.first_position, .width = logits.columns()},
-        logits.values());
-  }
-  const auto newest = logits.row(logits.rows() - 1);
-  logits_.assign(newest.begin(), newest.end());
-  return {};
 }
 
 }  // namespace locket::engine

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -71,16 +72,28 @@ class Session {
                                const PromptLengths& lengths = {});
 
   // Feeds one more token. kContextTooLong, kOverBudget: nothing has changed.
-  // REQUIRES: prefill() has succeeded.
+  // REQUIRES: the prompt has been read.
   [[nodiscard]] Status append(TokenId token);
+
+  // The same in pieces, for who runs several sessions together (run_staged()). begin() looks the
+  // prompt up in the memory and takes room; errors as prefill(), before any work. Then, while
+  // is_reading(), the next slice of the prompt is staged, at least one token and at most `most`;
+  // afterwards one token at a time.
+  [[nodiscard]] Status begin(std::span<const TokenId> prompt, const PromptLengths& lengths = {});
+  bool is_reading() const { return fed_ < reading_end_; }
+  void stage_slice(std::size_t most);
+  [[nodiscard]] Status stage_token(TokenId token);
+  std::size_t staged_tokens() const { return staged_ - fed_; }
+  // What is staged can run without waiting for rows from disk.
+  bool is_ready() const { return memory_.has_all_rows(); }
 
   // The turn is over: everything fed so far is remembered, and queued for the disk.
   void end_turn();
 
-  // Logits [vocabulary] of the newest token.
+  // Logits [vocabulary] of the newest token, once the prompt has been read.
   std::span<const float> logits() const { return logits_; }
   // Every token fed so far.
-  std::span<const TokenId> tokens() const { return tokens_; }
+  std::span<const TokenId> tokens() const { return std::span(tokens_).first(fed_); }
   std::size_t prompt_tokens() const { return lengths_.prompt_tokens; }
   // First position of the decoder's segment.
   std::int64_t segment_start() const { return plan_.decoder_start; }
@@ -90,40 +103,48 @@ class Session {
   const model::WorkCount& work() const { return context_.work; }
 
  private:
-  // What every try of prefill() takes.
-  struct Reading {
-    std::span<const TokenId> tokens;
-    const std::stop_token& stop;
-    const std::function<void(std::size_t)>& on_slice;
-  };
+  friend class StagedRun;
 
   [[nodiscard]] Status check_room(std::size_t token_count) const;
   [[nodiscard]] Status check_ids(std::span<const TokenId> ids) const;
 
-  [[nodiscard]] Status open_memory(std::span<const TokenId> tokens);
+  // Memory and plan, tried again over what is sound.
+  [[nodiscard]] Status open();
+  [[nodiscard]] Status try_open();
+  [[nodiscard]] Status open_memory();
   [[nodiscard]] Status make_plan();
-  [[nodiscard]] Status read(const Reading& reading);
   // Whether a failed try may be followed by another one.
   bool is_worth_another_try(const Error& error);
   void start_over();
   cache::TurnLengths turn_lengths() const;
-  // Runs the tokens from `first` on, which are the newest of tokens_; takes them back if it fails.
-  [[nodiscard]] Status run_newest(std::size_t first);
-  [[nodiscard]] Status run(std::size_t first);
-  [[nodiscard]] Status remember(cache::PrefixLease::Keep keep);
+  // What is staged has run, or has failed: then it is taken back, or the prompt begins anew.
+  [[nodiscard]] Status settle(Status run);
+  [[nodiscard]] Status accept();
+  [[nodiscard]] Status run_alone();
 
   const model::V41Model* model_;
   SessionOptions options_;
   cache::SequenceMemory memory_;
   std::optional<cache::PrefixLease> lease_;  // must go before memory_
   cache::ReplayPlan plan_;
+  std::set<std::int64_t> boundaries_;  // of the prompt, where rings are stored
   model::V41SequenceState state_;
   model::ForwardContext context_;
-  std::vector<TokenId> tokens_;
+  std::vector<TokenId> tokens_;  // the prompt, then what was appended
+  std::size_t reading_end_ = 0;  // of tokens_: those that begin() took
+  std::size_t fed_ = 0;          // of tokens_: those that have run
+  std::size_t staged_ = 0;       // of tokens_: the end of what runs next
   PromptLengths lengths_;
   MemoryUse use_;
   bool trusts_memory_ = true;
   std::vector<float> logits_;
 };
+
+// Runs what the sessions have staged in one pass, so that every weight is read once for all of
+// them. A session gets the same bits as alone; one that fails gets its error, and the others notice
+// nothing. `context` counts the work. REQUIRES: every session has something staged, none stands
+// twice; one with an observer runs alone.
+std::vector<Status> run_staged(const model::V41Model& model, model::ForwardContext& context,
+                               std::span<Session* const> sessions);
 
 }  // namespace locket::engine

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/weight_matrix.h"
@@ -42,21 +43,34 @@ struct PendingGroup {
   std::size_t tokens(std::size_t head_dim) const { return values.size() / head_dim; }
 };
 
-// Latents [groups, head_dim] that the positions of `step` complete; `u` [count, hidden] is the
-// attention input. The first one has row number (first position) / ratio.
-// REQUIRES: `pending` holds the first_position mod ratio tokens before the step.
+// One sequence's share of compress(): its next `count` rows of u.
+// REQUIRES: `pending` holds the first_position mod ratio tokens before them.
+struct CompressorRun {
+  PendingGroup* pending = nullptr;
+  std::size_t count = 0;
+};
+
+// Latents [groups, head_dim] that the rows of `u` [rows, hidden], the attention input, complete:
+// those of the first run, then those of the next. A run's first one has row number (its first
+// position) / ratio.
 tensor::FloatMatrix compress(ForwardContext& context, const CompressorConfig& config,
                              const CompressorWeights& weights, const tensor::FloatMatrix& u,
-                             PendingGroup& pending);
+                             std::span<const CompressorRun> runs);
 
-// Writes rows and index keys of latents with row numbers first_row, ... into the memory.
+// Where latents are written as rows and index keys: runs of them, in order.
 struct RowWriter {
-  std::int64_t first_row = 0;
+  struct Target {
+    const cache::KvView* memory = nullptr;
+    std::int64_t first_row = 0;
+    std::size_t count = 0;
+  };
+  std::vector<Target> targets;
   LayerMemory streams;
+  MemoryFormats formats;
   const std::vector<float>& frequencies;
 };
 void write_rows(ForwardContext& context, const CompressorConfig& config,
                 const CompressorWeights& weights, const tensor::FloatMatrix& latents,
-                const RowWriter& writer, const Step& step);
+                const RowWriter& writer);
 
 }  // namespace locket::model

@@ -8,6 +8,7 @@
 #include "kernels/rotary.h"
 #include "kernels/sparse_attention.h"
 #include "model/linear.h"
+#include "model/row_work.h"
 #include "model/window.h"
 
 namespace locket::model {
@@ -15,32 +16,37 @@ namespace {
 
 using kernels::RotaryDirection;
 
+// About how many multiply-adds the scalar work on one value is worth.
+constexpr std::size_t kWorkPerRotatedValue = 16;
+
 const RotaryTable& table_of(const Csa2Config& config, const Step& step) {
   return config.ratio > 0 ? step.compressed_rotary : step.plain_rotary;
 }
 
 // The last rope_dim dims of every head of every position.
-void rotate_heads(const ForwardContext& context, const Csa2Config& config, const Step& step,
+void rotate_heads(ForwardContext& context, const Csa2Config& config, const Step& step,
                   RotaryDirection direction, tensor::FloatMatrix& heads) {
   const RotaryTable& table = table_of(config, step);
   const std::size_t head_count = heads.columns() / config.head_dim;
-  for (std::size_t i = 0; i < heads.rows(); ++i) {
+  const auto rotate_row = [&](std::size_t i) {
     for (std::size_t head = 0; head < head_count; ++head) {
       const auto values = heads.row(i).subspan(head * config.head_dim, config.head_dim);
       kernels::rotate_pairs(values.last(config.rope_dim), table.cos.row(i), table.sin.row(i),
                             direction, context.numerics.rounding());
     }
-  }
+  };
+  for_each_row(context, heads.rows(), head_count * config.rope_dim * kWorkPerRotatedValue,
+               rotate_row);
 }
 
-void norm_rows(const ForwardContext& context, float eps, const std::vector<float>& weight,
+void norm_rows(ForwardContext& context, float eps, const std::vector<float>& weight,
                tensor::FloatMatrix& rows) {
-  for (std::size_t i = 0; i < rows.rows(); ++i) {
+  for_each_row(context, rows.rows(), rows.columns() * kWorkPerNormedValue, [&](std::size_t i) {
     kernels::rms_norm(rows.row(i), weight, eps, context.numerics.rounding(), rows.row(i));
-  }
+  });
 }
 
-// The slots of one position: its window, then its selected rows.
+// The slots of one row: its window, then its selected rows.
 struct SlotList {
   std::vector<float> rows;         // [slots, head_dim]
   std::vector<std::uint8_t> used;  // [slots]
@@ -48,7 +54,7 @@ struct SlotList {
 
 // Where the rows of the slots come from.
 struct SlotSources {
-  const WindowRows& window;
+  const std::vector<WindowRows>& windows;  // [parts]
   const LayerMemory& memory;
 };
 
@@ -59,11 +65,14 @@ void gather_slots(const Csa2Config& config, const SlotSources& sources, const St
   const std::size_t selected = config.ratio > 0 ? step.selection.rows[i].size() : 0;
   slots.rows.assign((window_slots + selected) * dim, 0.0f);
   slots.used.assign(window_slots + selected, 0);
-  const std::int64_t position = step.position(i);
-  const std::int64_t start = std::max(step.segment_start, position - config.window + 1);
+  const StepPart& part = step.part(i);
+  if (!part.status) return;
+  const WindowRows& window = sources.windows[step.part_of_row[i]];
+  const std::int64_t position = part.position(i);
+  const std::int64_t start = std::max(part.segment_start, position - config.window + 1);
   for (std::int64_t p = start; p <= position; ++p) {
     const auto slot = static_cast<std::size_t>(p - start);
-    const auto row = sources.window.row(p);
+    const auto row = window.row(p);
     std::copy(row.begin(), row.end(), slots.rows.begin() + static_cast<std::ptrdiff_t>(slot * dim));
     slots.used[slot] = 1;
   }
@@ -71,18 +80,30 @@ void gather_slots(const Csa2Config& config, const SlotSources& sources, const St
     const std::size_t slot = window_slots + n;
     decode_row(
         step.formats.rows,
-        step.memory.row(static_cast<std::size_t>(sources.memory.rows), step.selection.rows[i][n]),
+        part.memory->row(static_cast<std::size_t>(sources.memory.rows), step.selection.rows[i][n]),
         std::span(slots.rows).subspan(slot * dim, dim));
     slots.used[slot] = 1;
   }
 }
 
+std::vector<WindowRows> update_windows(ForwardContext& context, const WindowPlace& place,
+                                       const tensor::FloatMatrix& rows, const Step& step) {
+  std::vector<WindowRows> windows(step.parts.size());
+  context.workers.parallel_for(windows.size(), 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t part = begin; part < end; ++part) {
+      if (!step.parts[part].status) continue;
+      windows[part] = update_window(place, rows, step.parts[part], step.formats.window);
+    }
+  });
+  return windows;
+}
+
 // Multiply-adds of attend(): both products over the slots in use.
 std::uint64_t attention_work(const Csa2Config& config, const Step& step) {
   std::uint64_t slots = 0;
-  for (std::size_t i = 0; i < step.count; ++i) {
+  for (std::size_t i = 0; i < step.rows(); ++i) {
     slots += static_cast<std::uint64_t>(
-        std::min(config.window, step.position(i) - step.segment_start + 1));
+        std::min(config.window, step.position(i) - step.part(i).segment_start + 1));
     if (config.ratio > 0) slots += step.selection.rows[i].size();
   }
   return slots * config.heads * config.head_dim * 2;
@@ -92,15 +113,15 @@ std::uint64_t attention_work(const Csa2Config& config, const Step& step) {
 tensor::FloatMatrix attend(ForwardContext& context, const Csa2Config& config,
                            const Csa2Weights& weights, const tensor::FloatMatrix& query,
                            const SlotSources& sources, const Step& step) {
-  tensor::FloatMatrix heads(step.count, config.heads * config.head_dim);
+  tensor::FloatMatrix heads(step.rows(), config.heads * config.head_dim);
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
   // Few positions: their heads are shared out, too. The bits do not depend on it.
-  const std::size_t parts = step.count >= context.workers.thread_count()
+  const std::size_t parts = step.rows() >= context.workers.thread_count()
                                 ? 1
                                 : std::min(config.heads, context.workers.thread_count());
   const std::size_t grain =
-      WorkerPool::grain_for(attention_work(config, step) / (step.count * parts));
-  context.workers.parallel_for(step.count * parts, grain, [&](std::size_t begin, std::size_t end) {
+      WorkerPool::grain_for(attention_work(config, step) / (step.rows() * parts));
+  context.workers.parallel_for(step.rows() * parts, grain, [&](std::size_t begin, std::size_t end) {
     SlotList slots;
     for (std::size_t item = begin; item < end; ++item) {
       const std::size_t i = item / parts;
@@ -147,7 +168,7 @@ tensor::FloatMatrix project_output(ForwardContext& context, const Csa2Config& co
 void observe_pool(const ForwardContext& context, const Csa2Config& config, const Step& step) {
   const auto block_size = static_cast<std::int64_t>(config.indexer.pool_block_size);
   std::vector<std::int32_t> blocks;
-  for (std::size_t i = 0; i < step.count; ++i) {
+  for (std::size_t i = 0; i < step.rows(); ++i) {
     std::vector<std::int32_t> chosen = step.pool.positions[i].chosen;
     if (step.pool.positions[i].holds_all) {
       const std::int64_t visible = (step.position(i) + 1) / config.ratio;
@@ -159,7 +180,7 @@ void observe_pool(const ForwardContext& context, const Csa2Config& config, const
   }
   context.observer->on_integers({.name = "pool",
                                  .layer = config.layer,
-                                 .first_position = step.first_position,
+                                 .first_position = step.first_position(),
                                  .width = config.indexer.pool_blocks},
                                 blocks);
 }
@@ -173,7 +194,7 @@ void observe_selection(const ForwardContext& context, const Csa2Config& config, 
   }
   context.observer->on_integers({.name = "index",
                                  .layer = config.layer,
-                                 .first_position = step.first_position,
+                                 .first_position = step.first_position(),
                                  .width = config.indexer.topk},
                                 rows);
   if (config.indexer.pool == IndexerConfig::Pool::kBuild) observe_pool(context, config, step);
@@ -194,14 +215,14 @@ tensor::FloatMatrix csa2_attention(ForwardContext& context, const Csa2Config& co
   tensor::FloatMatrix rows = rounded_linear(context, weights.wkv, input);
   norm_rows(context, config.norm_eps, weights.kv_norm, rows);
   rotate_heads(context, config, step, RotaryDirection::kForward, rows);
-  const WindowRows window = update_window(
-      {.slots = config.window, .ring = static_cast<std::size_t>(memory.ring)}, rows, step);
+  const std::vector<WindowRows> windows = update_windows(
+      context, {.slots = config.window, .ring = static_cast<std::size_t>(memory.ring)}, rows, step);
   if (context.observer != nullptr) {
     context.observer->on_floats({.name = "window",
                                  .layer = config.layer,
-                                 .first_position = step.first_position,
+                                 .first_position = step.first_position(),
                                  .width = config.head_dim},
-                                window.newest(step.count));
+                                windows.front().newest(step.rows()));
   }
   if (config.selects_rows) {
     select_rows(
@@ -212,7 +233,7 @@ tensor::FloatMatrix csa2_attention(ForwardContext& context, const Csa2Config& co
   }
   context.work.attention += attention_work(config, step);
   tensor::FloatMatrix heads =
-      attend(context, config, weights, query, {.window = window, .memory = memory}, step);
+      attend(context, config, weights, query, {.windows = windows, .memory = memory}, step);
   rotate_heads(context, config, step, RotaryDirection::kInverse, heads);
   return project_output(context, config, weights, heads);
 }

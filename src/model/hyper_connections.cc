@@ -8,6 +8,7 @@
 #include "kernels/elementary.h"
 #include "kernels/rms_norm.h"
 #include "kernels/sum_order.h"
+#include "model/row_work.h"
 
 namespace locket::model {
 namespace {
@@ -134,7 +135,7 @@ tensor::FloatMatrix collapse_streams(const ForwardContext& context,
   const std::size_t count = pre.columns();
   const std::size_t hidden = streams.columns() / count;
   tensor::FloatMatrix collapsed(streams.rows(), hidden);
-  for (std::size_t token = 0; token < streams.rows(); ++token) {
+  for_each_row(context, streams.rows(), streams.columns() * 2, [&](std::size_t token) {
     const auto source = streams.row(token);
     const auto weights = pre.row(token);
     const auto out = collapsed.row(token);
@@ -143,22 +144,22 @@ tensor::FloatMatrix collapse_streams(const ForwardContext& context,
       for (std::size_t i = 0; i < hidden; ++i) out[i] += weights[s] * source[s * hidden + i];
     }
     kernels::round_values(out, context.numerics.rounding());
-  }
+  });
   return collapsed;
 }
 
 void expand_streams(const ForwardContext& context, const HyperConnections& site,
                     const tensor::FloatMatrix& y, tensor::FloatMatrix& streams) {
   const std::size_t hidden = y.columns();
-  std::vector<float> old(streams.columns());
-  for (std::size_t token = 0; token < streams.rows(); ++token) {
+  const std::size_t row_work = streams.columns() * (site.post.columns() + 2);
+  for_each_row(context, streams.rows(), row_work, [&](std::size_t token) {
     const auto values = streams.row(token);
-    std::ranges::copy(values, old.begin());
+    const std::vector<float> old(values.begin(), values.end());
     for (std::size_t k = 0; k < site.post.columns(); ++k) {
       expand_into(site, token, k, old, y.row(token), values.subspan(k * hidden, hidden));
     }
     kernels::round_values(values, context.numerics.rounding());
-  }
+  });
 }
 
 }  // namespace locket::model

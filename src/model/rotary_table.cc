@@ -41,11 +41,12 @@ std::vector<float> rotary_frequencies(const RotaryConfig& config) {
   return frequencies;
 }
 
-RotaryTable rotary_table(const std::vector<float>& frequencies, std::int64_t first,
-                         std::int64_t step, std::size_t count) {
+RotaryTable rotary_table(const std::vector<float>& frequencies,
+                         std::span<const std::int64_t> positions) {
+  const std::size_t count = positions.size();
   RotaryTable table = {.cos = {count, frequencies.size()}, .sin = {count, frequencies.size()}};
   for (std::size_t row = 0; row < count; ++row) {
-    const auto position = static_cast<float>(first + static_cast<std::int64_t>(row) * step);
+    const auto position = static_cast<float>(positions[row]);
     for (std::size_t i = 0; i < frequencies.size(); ++i) {
       const auto angle = static_cast<double>(position * frequencies[i]);
       table.cos.row(row)[i] = static_cast<float>(std::cos(angle));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tensor/float_matrix.h"
@@ -28,8 +29,8 @@ struct RotaryTable {
   tensor::FloatMatrix sin;
 };
 
-// Angles of positions first, first + step, ... (count of them).
-RotaryTable rotary_table(const std::vector<float>& frequencies, std::int64_t first,
-                         std::int64_t step, std::size_t count);
+// Angles of these positions.
+RotaryTable rotary_table(const std::vector<float>& frequencies,
+                         std::span<const std::int64_t> positions);
 
 }  // namespace locket::model

@@ -1,11 +1,17 @@
-// What the layers share during one step: positions, where windows begin, the memory and the current
-// selection.
+// What the layers share during one step: which rows belong to which sequence, positions, where
+// windows begin, the memory and the current selection.
+//
+// A step runs the newest positions of one or several sequences together, row by row: a weight is
+// read once for all. No row ever looks at a row of another sequence.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "cache/kv_view.h"
 #include "model/rotary_table.h"
 #include "model/row_codec.h"
@@ -27,21 +33,46 @@ struct MemoryFormats {
   RowFormat window = RowFormat::kFp8;
 };
 
-struct Step {
-  const cache::KvView& memory;
-  MemoryFormats formats;
+// One sequence's share of a step: consecutive positions in consecutive rows.
+struct StepPart {
+  const cache::KvView* memory = nullptr;
+  std::span<const std::int32_t> tokens = {};  // all ids of the sequence up to the last position
   std::int64_t first_position = 0;
-  std::size_t count = 0;               // positions in this step
-  std::int64_t segment_start = 0;      // windows do not reach below it
-  std::int64_t write_from = 0;         // rows of positions below are in the memory already
-  RotaryTable plain_rotary = {};       // [count, rope / 2], layers without rows
-  RotaryTable compressed_rotary = {};  // [count, rope / 2], layers with rows
+  std::size_t count = 0;           // positions in this step; at least 1
+  std::int64_t segment_start = 0;  // windows do not reach below it
+  std::int64_t write_from = 0;     // rows of positions below are in the memory already
+  std::size_t first_row = 0;       // set by Step
+  // Why the sequence cannot go on. Its rows are carried along without meaning, nothing more of its
+  // memory is read or written, and the others notice nothing.
+  Status status = {};
+
+  std::int64_t position(std::size_t row) const {
+    return first_position + static_cast<std::int64_t>(row - first_row);
+  }
+};
+
+struct Step {
+  Step(std::vector<StepPart> step_parts, const MemoryFormats& memory_formats)
+      : parts(std::move(step_parts)), formats(memory_formats) {
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      parts[part].first_row = part_of_row.size();
+      part_of_row.insert(part_of_row.end(), parts[part].count, part);
+    }
+  }
+
+  std::vector<StepPart> parts;
+  MemoryFormats formats;
+  std::vector<std::size_t> part_of_row;  // [rows]
+  RotaryTable plain_rotary = {};         // [rows, rope / 2], layers without rows
+  RotaryTable compressed_rotary = {};    // [rows, rope / 2], layers with rows
   RowSelection selection = {};
   CandidatePool pool = {};
 
-  std::int64_t position(std::size_t index) const {
-    return first_position + static_cast<std::int64_t>(index);
-  }
+  std::size_t rows() const { return part_of_row.size(); }
+  const StepPart& part(std::size_t row) const { return parts[part_of_row[row]]; }
+  std::int64_t position(std::size_t row) const { return part(row).position(row); }
+  // For observers, which watch one sequence at a time.
+  std::int64_t first_position() const { return parts.front().first_position; }
 };
 
 }  // namespace locket::model

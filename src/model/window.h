@@ -22,6 +22,7 @@ struct WindowPlace {
 // Decoded rows of positions first_position() ... ; owns them.
 class WindowRows {
  public:
+  WindowRows() = default;
   WindowRows(std::int64_t first_position, tensor::FloatMatrix rows)
       : first_position_(first_position), rows_(std::move(rows)) {}
 
@@ -35,13 +36,13 @@ class WindowRows {
   }
 
  private:
-  std::int64_t first_position_;
+  std::int64_t first_position_ = 0;
   tensor::FloatMatrix rows_;
 };
 
-// Takes the rows [step.count, head_dim] of the step (rotated, not quantized), writes them to the
-// ring and returns everything that the step's positions can see.
+// Takes the step's rows [step.rows(), head_dim] (rotated, not quantized), writes those of `part` to
+// its ring and returns everything that its positions can see.
 WindowRows update_window(const WindowPlace& place, const tensor::FloatMatrix& rows,
-                         const Step& step);
+                         const StepPart& part, RowFormat format);
 
 }  // namespace locket::model

@@ -271,11 +271,10 @@ TEST_P(HfLayersTest, EmbeddingEngramRowsAndHeadGiveTheRecordedValues) {
               0);
     const std::int64_t last = config.layer_count - 1;
     const model::ResidualRows rows = {
-        .first_position = 0,
         .streams = trace.trace().matrix(fmt::format("layers.{}.streams", last)),
         .pre = trace.trace().matrix(fmt::format("layers.{}.pre", last))};
     model::ForwardContext context = oracle.context();
-    const tensor::FloatMatrix logits = oracle.model().logits(context, rows, 0);
+    const tensor::FloatMatrix logits = oracle.model().logits(context, rows);
     double largest = 0;
     for (std::size_t position = 0; position < logits.rows(); ++position) {
       const double distance =

@@ -121,7 +121,7 @@ class RecordedHeads {
         config.ratio > 0 ? compressed_frequencies(oracle_.config())
                          : model::rotary_frequencies({.dim = oracle_.config().rope_dim,
                                                       .base = oracle_.config().rope_theta});
-    const model::RotaryTable table = model::rotary_table(frequencies, position, 1, 1);
+    const model::RotaryTable table = model::rotary_table(frequencies, {{position}});
     for (std::size_t head = 0; head < config.heads; ++head) {
       const auto values = std::span(heads).subspan(head * config.head_dim, config.head_dim);
       kernels::rotate_pairs(values.last(config.rope_dim), table.cos.row(0), table.sin.row(0),

@@ -119,7 +119,7 @@ TEST(SingleOperationsTest, RotationTablesAndRotationsAreTheRecordedOnes) {
     RowTally rotations;
     ASSERT_FALSE(positions.empty());
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      const model::RotaryTable table = model::rotary_table(frequencies, positions[i], 1, 1);
+      const model::RotaryTable table = model::rotary_table(frequencies, {{positions[i]}});
       tables.add(table.cos.row(0), cos.row(i));
       tables.add(table.sin.row(0), sin.row(i));
       const auto rotated = [&](kernels::RotaryDirection direction) {

@@ -44,7 +44,8 @@ std::vector<float> compressed(ForwardContext& context, std::size_t ratio,
   std::size_t first = 0;
   for (const std::size_t count : steps) {
     const tensor::FloatMatrix part =
-        compress(context, config_of(ratio), weights, rows_of(u, first, first + count), pending);
+        compress(context, config_of(ratio), weights, rows_of(u, first, first + count),
+                 {{{&pending, count}}});
     EXPECT_EQ(part.rows(), (first + count) / ratio - first / ratio);
     latents.insert(latents.end(), part.values().begin(), part.values().end());
     first += count;
@@ -154,7 +155,7 @@ TEST(CompressorFormulaTest, LargeGatesDoNotOverflow) {
   std::ranges::fill(u.row(1), 3.0f);
   u.row(0)[0] = 5.0f;
   PendingGroup pending;
-  const tensor::FloatMatrix latents = compress(test.context, config, weights, u, pending);
+  const tensor::FloatMatrix latents = compress(test.context, config, weights, u, {{{&pending, 2}}});
   const float rms = std::sqrt((25.0f + 31.0f * 9.0f) / 32.0f);
   EXPECT_FLOAT_EQ(latents.row(0)[0], 5.0f / rms);
   EXPECT_FLOAT_EQ(latents.row(0)[1], 3.0f / rms);
@@ -184,13 +185,14 @@ TEST(CompressorRowsTest, RowsAreRotatedAtTheFirstTokenOfTheirGroup) {
   const tensor::FloatMatrix latents = random_matrix(30, 3, kDim);
   const std::vector<float> frequencies = rotary_frequencies({.dim = kRope, .base = 100.0});
   const cache::KvView view = memory.view();
-  const Step step = {.memory = view,
-                     .formats = {RowFormat::kF32, RowFormat::kF32, RowFormat::kF32}};
   write_rows(test.context, config_of(2), weights, latents,
-             {.first_row = 63, .streams = {.rows = 1, .index_keys = 2}, .frequencies = frequencies},
-             step);
+             {.targets = {{.memory = &view, .first_row = 63, .count = 1},
+                          {.memory = &view, .first_row = 64, .count = 2}},
+              .streams = {.rows = 1, .index_keys = 2},
+              .formats = {RowFormat::kF32, RowFormat::kF32, RowFormat::kF32},
+              .frequencies = frequencies});
   // Rows 63 to 65: the last of the first page and the first two of the second.
-  const RotaryTable table = rotary_table(frequencies, 126, 2, 3);
+  const RotaryTable table = rotary_table(frequencies, positions_from(126, 2, 3));
   tensor::FloatMatrix keys = rounded_linear(test.context, weights.index_wk, latents);
   for (std::size_t i = 0; i < 3; ++i) {
     kernels::rms_norm(keys.row(i), weights.index_k_norm, 1e-20f, kernels::Rounding::kNone,
@@ -220,11 +222,12 @@ TEST(CompressorRowsTest, NoLatentsWriteNothing) {
        .rings = {}},
       1);
   const cache::KvView view = memory.view();
-  const Step step = {.memory = view, .formats = {}};
   const std::vector<float> frequencies = {1.0f};
   write_rows(test.context, config_of(1), random_compressor(), tensor::FloatMatrix(0, kDim),
-             {.first_row = 0, .streams = {.rows = 0, .index_keys = 1}, .frequencies = frequencies},
-             step);
+             {.targets = {},
+              .streams = {.rows = 0, .index_keys = 1},
+              .formats = {},
+              .frequencies = frequencies});
   for (const std::byte byte : view.row(0, 0)) EXPECT_EQ(byte, std::byte{0});
   EXPECT_EQ(test.context.work, WorkCount{});
 }

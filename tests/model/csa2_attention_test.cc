@@ -151,13 +151,13 @@ class AttentionCase {
     const cache::KvView view = memory_.view();
     std::size_t first = 0;
     for (const std::size_t count : steps) {
-      Step step = {.memory = view,
-                   .formats = {RowFormat::kF32, RowFormat::kF32, RowFormat::kF32},
-                   .first_position = segment_start_ + static_cast<std::int64_t>(first),
-                   .count = count,
-                   .segment_start = segment_start_};
-      step.plain_rotary = table(10.0, step.first_position, count);
-      step.compressed_rotary = table(7.0, step.first_position, count);
+      Step step({{.memory = &view,
+                  .first_position = segment_start_ + static_cast<std::int64_t>(first),
+                  .count = count,
+                  .segment_start = segment_start_}},
+                {RowFormat::kF32, RowFormat::kF32, RowFormat::kF32});
+      step.plain_rotary = table(10.0, step.first_position(), count);
+      step.compressed_rotary = table(7.0, step.first_position(), count);
       for (std::size_t i = 0; i < count; ++i)
         step.selection.rows.push_back(chosen(step.position(i)));
       const tensor::FloatMatrix part =
@@ -191,7 +191,8 @@ class AttentionCase {
 
  private:
   static RotaryTable table(double base, std::int64_t first, std::size_t count) {
-    return rotary_table(rotary_frequencies({.dim = kRope, .base = base}), first, 1, count);
+    return rotary_table(rotary_frequencies({.dim = kRope, .base = base}),
+                        positions_from(first, 1, count));
   }
 
   Csa2Config config_;

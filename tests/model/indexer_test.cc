@@ -75,11 +75,10 @@ class Search {
                  .rings = {}},
                 setup.first_position + static_cast<std::int64_t>(setup.count)),
         view_(memory_.view()),
-        step_{.memory = view_,
-              .formats = {RowFormat::kF32, RowFormat::kF32, RowFormat::kF32},
-              .first_position = setup.first_position,
-              .count = setup.count} {
-    step_.compressed_rotary = rotary_table({0.0f}, setup.first_position, 1, setup.count);
+        step_({{.memory = &view_, .first_position = setup.first_position, .count = setup.count}},
+              {RowFormat::kF32, RowFormat::kF32, RowFormat::kF32}) {
+    step_.compressed_rotary =
+        rotary_table({0.0f}, positions_from(setup.first_position, 1, setup.count));
     const tensor::FloatMatrix distinct = small_integers(3, setup.distinct_keys, kDim, 1);
     std::mt19937 random(4);
     keys_ = tensor::FloatMatrix(static_cast<std::size_t>(visible(setup.count - 1)), kDim);
@@ -270,7 +269,7 @@ TEST(IndexerTest, QueriesAreRotatedAndQuantized) {
   const tensor::FloatMatrix u = float_matrix(2, 1, {{1.0f, 1.0f}});
   tensor::FloatMatrix latent(2, 32);
   latent.row(0)[0] = latent.row(1)[0] = 1.0f;
-  Step step = {.memory = view, .formats = {}, .first_position = 1, .count = 2};
+  Step step({{.memory = &view, .first_position = 1, .count = 2}}, {});
   step.compressed_rotary = {.cos = float_matrix(2, 1, {{1.0f, 0.0f}}),
                             .sin = float_matrix(2, 1, {{0.0f, 1.0f}})};
   const IndexerConfig config = {.heads = 1, .dim = 32, .rope_dim = 2, .topk = 1};

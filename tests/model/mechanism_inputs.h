@@ -81,6 +81,16 @@ inline tensor::FloatMatrix rows_of(const tensor::FloatMatrix& matrix, std::size_
       matrix.values().subspan(first * matrix.columns(), (last - first) * matrix.columns()));
 }
 
+// Positions first, first + step, ... (count of them).
+inline std::vector<std::int64_t> positions_from(std::int64_t first, std::int64_t step,
+                                                std::size_t count) {
+  std::vector<std::int64_t> positions(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    positions[i] = first + static_cast<std::int64_t>(i) * step;
+  }
+  return positions;
+}
+
 // A memory with room for `tokens` tokens.
 struct TestMemory {
   TestMemory(cache::KvLayout layout_of_test, std::int64_t tokens)

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+#include "tests/model/mechanism_inputs.h"
+
 namespace locket::model {
 namespace {
 
@@ -73,8 +75,8 @@ TEST(RotaryTableTest, YarnBoundsStayInsideTheDims) {
 
 TEST(RotaryTableTest, PositionsMayHaveASpacing) {
   const std::vector<float> frequencies = rotary_frequencies(released_yarn());
-  const RotaryTable every = rotary_table(frequencies, 100, 1, 50);
-  const RotaryTable second = rotary_table(frequencies, 100, 2, 25);
+  const RotaryTable every = rotary_table(frequencies, positions_from(100, 1, 50));
+  const RotaryTable second = rotary_table(frequencies, positions_from(100, 2, 25));
   ASSERT_EQ(second.cos.rows(), 25U);
   ASSERT_EQ(second.cos.columns(), 32U);
   for (std::size_t row = 0; row < 25; ++row) {
@@ -83,9 +85,9 @@ TEST(RotaryTableTest, PositionsMayHaveASpacing) {
       EXPECT_EQ(second.sin.row(row)[i], every.sin.row(2 * row)[i]);
     }
   }
-  EXPECT_EQ(rotary_table(frequencies, 0, 1, 1).cos.row(0)[0], 1.0f);
-  EXPECT_EQ(rotary_table(frequencies, 0, 1, 1).sin.row(0)[0], 0.0f);
-  EXPECT_EQ(rotary_table(frequencies, 5, 1, 0).cos.rows(), 0U);
+  EXPECT_EQ(rotary_table(frequencies, positions_from(0, 1, 1)).cos.row(0)[0], 1.0f);
+  EXPECT_EQ(rotary_table(frequencies, positions_from(0, 1, 1)).sin.row(0)[0], 0.0f);
+  EXPECT_EQ(rotary_table(frequencies, positions_from(5, 1, 0)).cos.rows(), 0U);
 }
 
 // The angle is a float32 product, whose steps are 0.0625 near 2^20: forming it in double would give
@@ -93,7 +95,7 @@ TEST(RotaryTableTest, PositionsMayHaveASpacing) {
 TEST(RotaryTableTest, AnglesAreFloat32Products) {
   const std::vector<float> frequencies = {0.7f};
   constexpr std::int64_t kPosition = 1'048'573;
-  const RotaryTable table = rotary_table(frequencies, kPosition, 1, 1);
+  const RotaryTable table = rotary_table(frequencies, positions_from(kPosition, 1, 1));
   const float angle = 1'048'573.0f * 0.7f;
   EXPECT_EQ(table.cos.row(0)[0], static_cast<float>(std::cos(static_cast<double>(angle))));
   EXPECT_EQ(table.sin.row(0)[0], static_cast<float>(std::sin(static_cast<double>(angle))));

@@ -27,6 +27,15 @@ class V41Test : public ::testing::TestWithParam<std::string> {
         memory_(model_.memory().layout, kCount),
         context_(model_.make_context(workers_)) {}
 
+  Step make_step(const cache::KvView& view, std::size_t first, std::size_t count,
+                 std::size_t start) const {
+    return model_.make_step({{.memory = &view,
+                              .tokens = std::span(ids_).first(first + count),
+                              .first_position = static_cast<std::int64_t>(first),
+                              .count = count,
+                              .segment_start = static_cast<std::int64_t>(start)}});
+  }
+
   // The whole sequence through the encoder.
   ResidualRows encode(const Cuts& cuts) {
     const std::size_t width =
@@ -36,14 +45,15 @@ class V41Test : public ::testing::TestWithParam<std::string> {
     V41SequenceState state = model_.make_state();
     std::size_t first = 0;
     for (const std::size_t count : cuts) {
-      const auto part = model_.encode(context_, memory_.view(), state,
-                                      {.tokens = std::span(ids_).first(first + count),
-                                       .first_position = static_cast<std::int64_t>(first)});
-      EXPECT_TRUE(part);
-      EXPECT_EQ(part->count(), count);
+      const cache::KvView view = memory_.view();
+      Step step = make_step(view, first, count, 0);
+      V41SequenceState* const states[] = {&state};
+      const ResidualRows part = model_.encode(context_, step, states);
+      EXPECT_TRUE(step.parts.front().status);
+      EXPECT_EQ(part.count(), count);
       for (std::size_t i = 0; i < count; ++i) {
-        std::ranges::copy(part->streams.row(i), all.streams.row(first + i).begin());
-        std::ranges::copy(part->pre.row(i), all.pre.row(first + i).begin());
+        std::ranges::copy(part.streams.row(i), all.streams.row(first + i).begin());
+        std::ranges::copy(part.pre.row(i), all.pre.row(first + i).begin());
       }
       first += count;
     }
@@ -57,12 +67,13 @@ class V41Test : public ::testing::TestWithParam<std::string> {
     std::vector<std::vector<float>> logits;
     std::size_t first = start;
     for (const std::size_t count : cuts) {
-      ResidualRows part = {.first_position = static_cast<std::int64_t>(first),
-                           .streams = rows_of(rows.streams, first, first + count),
+      ResidualRows part = {.streams = rows_of(rows.streams, first, first + count),
                            .pre = rows_of(rows.pre, first, first + count)};
-      EXPECT_TRUE(model_.decode(context_, memory_.view(), std::span(ids_).first(first + count),
-                                static_cast<std::int64_t>(start), part));
-      const tensor::FloatMatrix values = model_.logits(context_, part, 0);
+      const cache::KvView view = memory_.view();
+      Step step = make_step(view, first, count, start);
+      model_.decode(context_, step, part);
+      EXPECT_TRUE(step.parts.front().status);
+      const tensor::FloatMatrix values = model_.logits(context_, part);
       for (std::size_t i = 0; i < count; ++i) {
         logits.emplace_back(values.row(i).begin(), values.row(i).end());
       }
@@ -104,9 +115,13 @@ TEST_P(V41Test, TheDecoderMayStartAnywhere) {
 
 TEST_P(V41Test, LogitsOfTheLastRowsAlone) {
   ResidualRows rows = encode({kCount});
-  ASSERT_TRUE(model_.decode(context_, memory_.view(), ids_, 0, rows));
-  const tensor::FloatMatrix all = model_.logits(context_, rows, 0);
-  const tensor::FloatMatrix last = model_.logits(context_, rows, kCount - 2);
+  const cache::KvView view = memory_.view();
+  Step step = make_step(view, 0, kCount, 0);
+  model_.decode(context_, step, rows);
+  ASSERT_TRUE(step.parts.front().status);
+  const tensor::FloatMatrix all = model_.logits(context_, rows);
+  const std::size_t wanted[] = {kCount - 2, kCount - 1};
+  const tensor::FloatMatrix last = model_.logits(context_, pick_rows(rows, wanted));
   ASSERT_EQ(last.rows(), 2U);
   EXPECT_TRUE(std::ranges::equal(last.values(), all.values().last(2 * all.columns())));
 }

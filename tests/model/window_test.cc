@@ -35,13 +35,12 @@ class WindowTest : public ::testing::TestWithParam<RowFormat> {
   void feed(TestMemory& memory, const tensor::FloatMatrix& rows, std::size_t first,
             std::size_t count, std::int64_t segment_start) {
     const cache::KvView view = memory.view();
-    Step step = {.memory = view,
-                 .formats = {.window = GetParam()},
-                 .first_position = static_cast<std::int64_t>(first),
-                 .count = count,
-                 .segment_start = segment_start};
-    const WindowRows window =
-        update_window({.slots = kSlots, .ring = 1}, rows_of(rows, first, first + count), step);
+    const StepPart step = {.memory = &view,
+                           .first_position = static_cast<std::int64_t>(first),
+                           .count = count,
+                           .segment_start = segment_start};
+    const WindowRows window = update_window({.slots = kSlots, .ring = 1},
+                                            rows_of(rows, first, first + count), step, GetParam());
     for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t position = step.position(i);
       for (std::int64_t p = std::max(segment_start, position - kSlots + 1); p <= position; ++p) {

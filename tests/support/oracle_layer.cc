@@ -51,8 +51,10 @@ const model::LayerMemory& LayerBench::place() const {
   return oracle_.model().memory().layers[to_size(layer_)];
 }
 
-model::Step LayerBench::make_step(std::int64_t position, const Reused& reused) const {
-  model::Step step = oracle_.model().make_step(view_, position, 1, 0);
+model::Step LayerBench::make_step(std::int64_t position, std::span<const std::int32_t> tokens,
+                                  const Reused& reused) const {
+  model::Step step = oracle_.model().make_step(
+      {{.memory = &view_, .tokens = tokens, .first_position = position, .count = 1}});
   const model::LayerRole& role = oracle_.role(layer_);
   if (role.ratio > 0 && !role.selects_rows) step.selection.rows = {reused.rows};
   if (role.uses_pool) {
@@ -63,9 +65,8 @@ model::Step LayerBench::make_step(std::int64_t position, const Reused& reused) c
 
 void LayerBench::run(const Input& input, Capture& result) {
   const auto position = static_cast<std::int64_t>(input.tokens.size()) - 1;
-  model::Step step = make_step(position, input.reused);
-  model::ResidualRows rows = {.first_position = position,
-                              .streams = one_row(input.streams),
+  model::Step step = make_step(position, input.tokens, input.reused);
+  model::ResidualRows rows = {.streams = one_row(input.streams),
                               .pre = {1, to_size(oracle_.config().stream_count)}};
   if (input.pre.empty()) {
     rows.pre.row(0)[0] = 1.0f;
@@ -74,30 +75,33 @@ void LayerBench::run(const Input& input, Capture& result) {
   }
   model::ForwardContext context = oracle_.context();
   context.observer = &result;
-  require_success(oracle_.model().run_layer(context, layer_, input.tokens, state_, step, rows));
+  model::V41SequenceState* const states[] = {&state_};
+  oracle_.model().run_layer(context, layer_, step, states, rows);
+  require_success(step.parts.front().status);
 }
 
-void LayerBench::write_rows(std::int64_t position, std::span<const float> u,
-                            const model::Step& step, Capture& result) {
+void LayerBench::write_rows(std::int64_t position, std::span<const float> u, Capture& result) {
   const model::CompressorConfig config = compressor_config(oracle_.config(), layer_);
   const model::CompressorWeights& weights = *oracle_.layer_weights(layer_).compressor;
   model::ForwardContext context = oracle_.context();
-  const tensor::FloatMatrix latents =
-      compress(context, config, weights, one_row(u), state_.pending[to_size(layer_)]);
+  const model::CompressorRun runs[] = {{&state_.pending[to_size(layer_)], 1}};
+  const tensor::FloatMatrix latents = compress(context, config, weights, one_row(u), runs);
   result.on_floats({.name = "latents", .layer = layer_, .first_position = position},
                    latents.values());
   const std::vector<float> frequencies = compressed_frequencies(oracle_.config());
   model::write_rows(context, config, weights, latents,
-                    {.first_row = position / oracle_.role(layer_).ratio,
+                    {.targets = {{.memory = &view_,
+                                  .first_row = position / oracle_.role(layer_).ratio,
+                                  .count = latents.rows()}},
                      .streams = place(),
-                     .frequencies = frequencies},
-                    step);
+                     .formats = oracle_.model().memory().formats,
+                     .frequencies = frequencies});
 }
 
 void LayerBench::run_attention(std::int64_t position, std::span<const float> u,
                                const Reused& reused, Capture& result) {
-  model::Step step = make_step(position, reused);
-  if (oracle_.role(layer_).writes_rows) write_rows(position, u, step, result);
+  model::Step step = make_step(position, {}, reused);
+  if (oracle_.role(layer_).writes_rows) write_rows(position, u, result);
   model::ForwardContext context = oracle_.context();
   context.observer = &result;
   const tensor::FloatMatrix y =

@@ -52,9 +52,9 @@ class LayerBench {
 
  private:
   const model::LayerMemory& place() const;
-  model::Step make_step(std::int64_t position, const Reused& reused) const;
-  void write_rows(std::int64_t position, std::span<const float> u, const model::Step& step,
-                  Capture& result);
+  model::Step make_step(std::int64_t position, std::span<const std::int32_t> tokens,
+                        const Reused& reused) const;
+  void write_rows(std::int64_t position, std::span<const float> u, Capture& result);
 
   OracleModel& oracle_;
   std::int64_t layer_;

@@ -85,13 +85,13 @@ LayerStack::LayerStack(OracleModel& oracle, std::span<const std::int32_t> tokens
 LayeredRun LayerStack::run(const StreamChange& change) {
   const model::V41Model& model = oracle_.model();
   const auto streams = to_size(oracle_.config().stream_count);
-  model::ResidualRows rows = {.first_position = 0,
-                              .streams = embed(oracle_.weights().embedding, tokens_, streams),
+  model::ResidualRows rows = {.streams = embed(oracle_.weights().embedding, tokens_, streams),
                               .pre = {tokens_.size(), streams}};
   for (std::size_t i = 0; i < rows.count(); ++i) rows.pre.row(i)[0] = 1.0f;
   if (change) change(-1, rows.streams);
   model::V41SequenceState state = model.make_state();
-  model::Step step = model.make_step(view_, 0, tokens_.size(), 0);
+  model::Step step =
+      model.make_step({{.memory = &view_, .tokens = tokens_, .count = tokens_.size()}});
   before_.clear();
   LayeredRun run;
   for (std::int64_t layer = 0; layer < oracle_.config().layer_count; ++layer) {
@@ -99,13 +99,15 @@ LayeredRun LayerStack::run(const StreamChange& change) {
     Capture capture;
     model::ForwardContext context = oracle_.context();
     context.observer = &capture;
-    require_success(model.run_layer(context, layer, tokens_, state, step, rows));
+    model::V41SequenceState* const states[] = {&state};
+    model.run_layer(context, layer, step, states, rows);
+    require_success(step.parts.front().status);
     collect_stored(oracle_, layer, view_, capture, tokens_.size(), run.stored);
     if (change) change(layer, rows.streams);
   }
   before_.push_back({.rows = rows, .selection = {}, .pool = {}});
   model::ForwardContext context = oracle_.context();
-  run.logits = model.logits(context, rows, 0);
+  run.logits = model.logits(context, rows);
   return run;
 }
 
@@ -116,14 +118,17 @@ tensor::FloatMatrix LayerStack::rerun(
   model::ResidualRows rows = start.rows;
   change(rows.streams);
   model::V41SequenceState state = model.make_state();
-  model::Step step = model.make_step(view_, 0, tokens_.size(), 0);
+  model::Step step =
+      model.make_step({{.memory = &view_, .tokens = tokens_, .count = tokens_.size()}});
   step.selection = start.selection;
   step.pool = start.pool;
   model::ForwardContext context = oracle_.context();
   for (std::int64_t layer = first; layer < oracle_.config().layer_count; ++layer) {
-    require_success(model.run_layer(context, layer, tokens_, state, step, rows));
+    model::V41SequenceState* const states[] = {&state};
+    model.run_layer(context, layer, step, states, rows);
+    require_success(step.parts.front().status);
   }
-  return model.logits(context, rows, 0);
+  return model.logits(context, rows);
 }
 
 LayeredRun run_layers(OracleModel& oracle, std::span<const std::int32_t> tokens,

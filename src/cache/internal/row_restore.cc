@@ -70,6 +70,11 @@ Status RowRestore::wait() {
                           damaged_.size(), pages_.size(), disk_.directory().string()));
 }
 
+bool RowRestore::is_open() const {
+  const std::lock_guard lock(mutex_);
+  return !is_running_;
+}
+
 bool RowRestore::load_page(DiskStore& disk, const KvLayout& layout, const StoredPage& page,
                            std::byte* buffer) {
   const auto tokens = static_cast<std::int64_t>(page.tokens.size());

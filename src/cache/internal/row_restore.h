@@ -1,5 +1,5 @@
 // Pages on their way from disk into a sequence: keys first, which the caller waits for, then rows,
-// by the loader's thread. Not thread-safe but for wait().
+// by the loader's thread. Not thread-safe but for wait() and is_open().
 #pragma once
 
 #include <condition_variable>
@@ -28,6 +28,7 @@ class RowRestore final : public RowGate {
 
   // Also drops what is damaged, once.
   [[nodiscard]] Status wait() override;
+  bool is_open() const override;
 
   // All of one page at once; a page with fewer tokens than it has room for, too.
   static bool load_page(DiskStore& disk, const KvLayout& layout, const StoredPage& page,

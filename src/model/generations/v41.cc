@@ -1,12 +1,12 @@
 #include "model/generations/v41.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "base/check.h"
 #include "kernels/rms_norm.h"
 #include "model/generations/v41_mechanisms.h"
+#include "model/row_work.h"
 
 namespace locket::model {
 namespace {
@@ -21,14 +21,19 @@ void observe(const ForwardContext& context, std::string_view name, std::int64_t 
       values.values());
 }
 
-// The rows of `matrix` from `first` on.
-tensor::FloatMatrix rows_from(const tensor::FloatMatrix& matrix, std::size_t first) {
-  tensor::FloatMatrix rest(matrix.rows() - first, matrix.columns());
-  std::ranges::copy(matrix.values().subspan(first * matrix.columns()), rest.values().begin());
-  return rest;
+tensor::FloatMatrix pick(const tensor::FloatMatrix& matrix, std::span<const std::size_t> numbers) {
+  tensor::FloatMatrix picked(numbers.size(), matrix.columns());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::ranges::copy(matrix.row(numbers[i]), picked.row(i).begin());
+  }
+  return picked;
 }
 
 }  // namespace
+
+ResidualRows pick_rows(const ResidualRows& rows, std::span<const std::size_t> numbers) {
+  return {.streams = pick(rows.streams, numbers), .pre = pick(rows.pre, numbers)};
+}
 
 V41Model::V41Model(V41Config config, const Numerics& numerics)
     : config_(std::move(config)),
@@ -55,87 +60,105 @@ Result<V41Model> V41Model::load(checkpoint::Checkpoint& checkpoint,
   return model;
 }
 
-Step V41Model::make_step(const cache::KvView& memory, std::int64_t first_position,
-                         std::size_t count, std::int64_t segment_start) const {
-  Step step = {.memory = memory,
-               .formats = memory_.formats,
-               .first_position = first_position,
-               .count = count,
-               .segment_start = segment_start};
-  step.plain_rotary = rotary_table(plain_frequencies_, first_position, 1, count);
-  step.compressed_rotary = rotary_table(compressed_frequencies_, first_position, 1, count);
+Step V41Model::make_step(std::vector<StepPart> parts) const {
+  Step step(std::move(parts), memory_.formats);
+  std::vector<std::int64_t> positions(step.rows());
+  for (std::size_t row = 0; row < positions.size(); ++row) positions[row] = step.position(row);
+  step.plain_rotary = rotary_table(plain_frequencies_, positions);
+  step.compressed_rotary = rotary_table(compressed_frequencies_, positions);
   return step;
 }
 
-Status V41Model::add_engram(ForwardContext& context, std::int64_t layer,
-                            std::span<const std::int32_t> tokens, ResidualRows& rows) const {
-  const V41LayerWeights& weights = weights_.layers[to_size(layer)];
-  if (!weights.engram) return {};
+Status V41Model::gather_engram(std::int64_t layer, const Step& step, std::size_t row,
+                               std::span<float> gathered) const {
   const EngramHash& hash = engram_hash_.front();
-  const auto engram_index = to_size(role(layer).engram_index);
-  const std::size_t width = weights.engram_table->head_dim();
-  tensor::FloatMatrix gathered(rows.count(), hash.columns() * width);
-  std::atomic<bool> failed = false;
+  const EngramTable& table = *weights_.layers[to_size(layer)].engram_table;
+  const std::size_t position = to_size(step.position(row));
+  std::vector<std::int32_t> recent;
+  for (std::size_t s = 0; s < hash.max_ngram_size() && s <= position; ++s) {
+    recent.push_back(step.part(row).tokens[position - s]);
+  }
+  std::vector<std::int64_t> ids(hash.columns());
+  hash.row_ids(to_size(role(layer).engram_index), recent, ids);
+  const std::size_t width = table.head_dim();
+  for (std::size_t column = 0; column < ids.size(); ++column) {
+    LOCKET_TRY_STATUS(table.read_row(ids[column], gathered.subspan(column * width, width)));
+  }
+  return {};
+}
+
+void V41Model::add_engram(ForwardContext& context, std::int64_t layer, Step& step,
+                          ResidualRows& rows) const {
+  const V41LayerWeights& weights = weights_.layers[to_size(layer)];
+  if (!weights.engram) return;
+  tensor::FloatMatrix gathered(rows.count(),
+                               engram_hash_.front().columns() * weights.engram_table->head_dim());
   std::vector<Status> statuses(rows.count());
   context.workers.parallel_for(rows.count(), 16, [&](std::size_t begin, std::size_t end) {
-    std::vector<std::int64_t> ids(hash.columns());
-    std::vector<std::int32_t> recent;
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::size_t position = to_size(rows.first_position) + i;
-      recent.clear();
-      for (std::size_t s = 0; s < hash.max_ngram_size() && s <= position; ++s) {
-        recent.push_back(tokens[position - s]);
-      }
-      hash.row_ids(engram_index, recent, ids);
-      for (std::size_t column = 0; column < ids.size() && statuses[i]; ++column) {
-        statuses[i] = weights.engram_table->read_row(
-            ids[column], gathered.row(i).subspan(column * width, width));
-      }
-      if (!statuses[i]) failed = true;
+    for (std::size_t row = begin; row < end; ++row) {
+      statuses[row] = gather_engram(layer, step, row, gathered.row(row));
     }
   });
-  if (failed) {
-    for (Status& status : statuses) {
-      if (!status) return status;
-    }
+  for (std::size_t row = 0; row < statuses.size(); ++row) {
+    StepPart& part = step.parts[step.part_of_row[row]];
+    if (!statuses[row] && part.status) part.status = std::move(statuses[row]);
   }
   engram_forward(context, *weights.engram, config_.rms_norm_eps, gathered, rows.streams);
-  observe(context, "engram", layer, rows.first_position, rows.streams);
-  return {};
+  observe(context, "engram", layer, step.first_position(), rows.streams);
 }
 
 tensor::FloatMatrix V41Model::site_input(const ForwardContext& context,
                                          const std::vector<float>& norm,
                                          const ResidualRows& rows) const {
   tensor::FloatMatrix u = collapse_streams(context, rows.streams, rows.pre);
-  for (std::size_t i = 0; i < u.rows(); ++i) {
+  for_each_row(context, u.rows(), u.columns() * kWorkPerNormedValue, [&](std::size_t i) {
     kernels::rms_norm(u.row(i), norm, config_.rms_norm_eps, context.numerics.rounding(), u.row(i));
-  }
+  });
   return u;
 }
 
+// Rows that are in the memory already are left out, and those of parts that have failed.
 void V41Model::write_memory(ForwardContext& context, std::int64_t layer,
-                            const tensor::FloatMatrix& u, V41SequenceState& state,
+                            const tensor::FloatMatrix& u, std::span<V41SequenceState* const> states,
                             const Step& step) const {
-  const auto stored = to_size(std::clamp<std::int64_t>(step.write_from - step.first_position, 0,
-                                                       static_cast<std::int64_t>(step.count)));
-  if (stored == step.count) return;
-  const std::int64_t first = step.first_position + static_cast<std::int64_t>(stored);
+  const std::int64_t ratio = role(layer).ratio;
   const CompressorConfig config = compressor_config(config_, layer);
+  std::vector<CompressorRun> runs;
+  std::vector<std::size_t> numbers;
+  RowWriter writer = {.targets = {},
+                      .streams = memory_.layers[to_size(layer)],
+                      .formats = step.formats,
+                      .frequencies = compressed_frequencies_};
+  std::int64_t first_written = -1;
+  for (std::size_t index = 0; index < step.parts.size(); ++index) {
+    const StepPart& part = step.parts[index];
+    const auto stored = to_size(std::clamp<std::int64_t>(part.write_from - part.first_position, 0,
+                                                         static_cast<std::int64_t>(part.count)));
+    if (!part.status || stored == part.count) continue;
+    const std::int64_t first = part.first_position + static_cast<std::int64_t>(stored);
+    if (first_written < 0) first_written = first;
+    PendingGroup& pending = states[index]->pending[to_size(layer)];
+    const std::size_t count = part.count - stored;
+    for (std::size_t i = 0; i < count; ++i) numbers.push_back(part.first_row + stored + i);
+    runs.push_back({.pending = &pending, .count = count});
+    writer.targets.push_back({.memory = part.memory,
+                              .first_row = first / ratio,
+                              .count = (pending.tokens(config.head_dim) + count) / to_size(ratio)});
+  }
+  if (runs.empty()) return;
   const CompressorWeights& weights = *weights_.layers[to_size(layer)].compressor;
-  const tensor::FloatMatrix rest = stored == 0 ? tensor::FloatMatrix() : rows_from(u, stored);
+  const bool is_whole = numbers.size() == u.rows();
   const tensor::FloatMatrix latents =
-      compress(context, config, weights, stored == 0 ? u : rest, state.pending[to_size(layer)]);
-  observe(context, "latents", layer, first, latents);
-  write_rows(context, config, weights, latents,
-             {.first_row = first / role(layer).ratio,
-              .streams = memory_.layers[to_size(layer)],
-              .frequencies = compressed_frequencies_},
-             step);
+      compress(context, config, weights, is_whole ? u : pick(u, numbers), runs);
+  observe(context, "latents", layer, first_written, latents);
+  write_rows(context, config, weights, latents, writer);
 }
 
-Status V41Model::wait_for_rows(std::int64_t layer, const Step& step) const {
-  return role(layer).ratio > 0 ? step.memory.wait_for_rows() : Status();
+void V41Model::wait_for_rows(std::int64_t layer, Step& step) const {
+  if (role(layer).ratio == 0) return;
+  for (StepPart& part : step.parts) {
+    if (part.status) part.status = part.memory->wait_for_rows();
+  }
 }
 
 void V41Model::attention_site(ForwardContext& context, std::int64_t layer,
@@ -143,91 +166,80 @@ void V41Model::attention_site(ForwardContext& context, std::int64_t layer,
   const V41LayerWeights& weights = weights_.layers[to_size(layer)];
   HyperConnections site =
       hyper_connections(context, site_config(config_), weights.attention_site, rows.streams);
-  observe(context, "attention_input", layer, rows.first_position, u);
+  observe(context, "attention_input", layer, step.first_position(), u);
   const tensor::FloatMatrix y =
       csa2_attention(context, attention_config(config_, layer), weights.attention, u,
                      memory_.layers[to_size(layer)], step);
-  observe(context, "attention", layer, rows.first_position, y);
+  observe(context, "attention", layer, step.first_position(), y);
   expand_streams(context, site, y, rows.streams);
   rows.pre = std::move(site.pre);
 }
 
-void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, ResidualRows& rows) const {
+void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, const Step& step,
+                        ResidualRows& rows) const {
   const V41LayerWeights& weights = weights_.layers[to_size(layer)];
+  const std::int64_t first_position = step.first_position();
   HyperConnections site =
       hyper_connections(context, site_config(config_), weights.ffn_site, rows.streams);
   const tensor::FloatMatrix u = site_input(context, weights.ffn_norm, rows);
-  observe(context, "moe_input", layer, rows.first_position, u);
+  observe(context, "moe_input", layer, first_position, u);
   const tensor::FloatMatrix y =
-      moe_forward(context, moe_config(config_, layer), weights.moe, u, rows.first_position);
-  observe(context, "moe", layer, rows.first_position, y);
+      moe_forward(context, moe_config(config_, layer), weights.moe, u, first_position);
+  observe(context, "moe", layer, first_position, y);
   expand_streams(context, site, y, rows.streams);
   rows.pre = std::move(site.pre);
-  observe(context, "streams", layer, rows.first_position, rows.streams);
-  observe(context, "pre", layer, rows.first_position, rows.pre);
+  observe(context, "streams", layer, first_position, rows.streams);
+  observe(context, "pre", layer, first_position, rows.pre);
 }
 
-Result<ResidualRows> V41Model::encode(ForwardContext& context, const cache::KvView& memory,
-                                      V41SequenceState& state, const TokenSlice& slice) const {
-  const std::size_t count = slice.count();
-  LOCKET_CHECK(count > 0);
-  ResidualRows rows = {
-      .first_position = slice.first_position,
-      .streams = embed(weights_.embedding, slice.tokens.last(count), to_size(config_.stream_count)),
-      .pre = {count, to_size(config_.stream_count)}};
-  for (std::size_t i = 0; i < count; ++i) rows.pre.row(i)[0] = 1.0f;
-  observe(context, "embedding", -1, slice.first_position, rows.streams);
-  Step step = make_step(memory, slice.first_position, count, slice.window_start);
-  step.write_from = slice.write_from;
+ResidualRows V41Model::encode(ForwardContext& context, Step& step,
+                              std::span<V41SequenceState* const> states) const {
+  LOCKET_CHECK(step.rows() > 0 && states.size() == step.parts.size());
+  std::vector<std::int32_t> ids;
+  for (const StepPart& part : step.parts) {
+    const auto tokens = part.tokens.last(part.count);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+  }
+  ResidualRows rows = {.streams = embed(weights_.embedding, ids, to_size(config_.stream_count)),
+                       .pre = {ids.size(), to_size(config_.stream_count)}};
+  for (std::size_t i = 0; i < rows.count(); ++i) rows.pre.row(i)[0] = 1.0f;
+  observe(context, "embedding", -1, step.first_position(), rows.streams);
   for (std::int64_t layer = 0; layer < config_.boundary; ++layer) {
-    LOCKET_TRY_STATUS(run_layer(context, layer, slice.tokens, state, step, rows));
+    run_layer(context, layer, step, states, rows);
   }
   // The boundary layer's row writers; its attention and FFN belong to the decoder.
-  LOCKET_TRY_STATUS(add_engram(context, config_.boundary, slice.tokens, rows));
+  add_engram(context, config_.boundary, step, rows);
   const V41LayerWeights& boundary = weights_.layers[to_size(config_.boundary)];
-  write_memory(context, config_.boundary, site_input(context, boundary.attention_norm, rows), state,
-               step);
+  write_memory(context, config_.boundary, site_input(context, boundary.attention_norm, rows),
+               states, step);
   return rows;
 }
 
-Status V41Model::run_layer(ForwardContext& context, std::int64_t layer,
-                           std::span<const std::int32_t> tokens, V41SequenceState& state,
-                           Step& step, ResidualRows& rows) const {
-  LOCKET_TRY_STATUS(add_engram(context, layer, tokens, rows));
+void V41Model::run_layer(ForwardContext& context, std::int64_t layer, Step& step,
+                         std::span<V41SequenceState* const> states, ResidualRows& rows) const {
+  add_engram(context, layer, step, rows);
   const tensor::FloatMatrix u =
       site_input(context, weights_.layers[to_size(layer)].attention_norm, rows);
-  if (role(layer).writes_rows) write_memory(context, layer, u, state, step);
-  LOCKET_TRY_STATUS(wait_for_rows(layer, step));
+  if (role(layer).writes_rows) write_memory(context, layer, u, states, step);
+  wait_for_rows(layer, step);
   attention_site(context, layer, u, step, rows);
-  ffn_site(context, layer, rows);
-  return {};
+  ffn_site(context, layer, step, rows);
 }
 
-Status V41Model::decode(ForwardContext& context, const cache::KvView& memory,
-                        std::span<const std::int32_t> tokens, std::int64_t segment_start,
-                        ResidualRows& rows) const {
-  Step step = make_step(memory, rows.first_position, rows.count(), segment_start);
+void V41Model::decode(ForwardContext& context, Step& step, ResidualRows& rows) const {
   for (std::int64_t layer = config_.boundary; layer < config_.layer_count; ++layer) {
-    if (layer != config_.boundary) {
-      LOCKET_TRY_STATUS(add_engram(context, layer, tokens, rows));
-    }
+    if (layer != config_.boundary) add_engram(context, layer, step, rows);
     const tensor::FloatMatrix u =
         site_input(context, weights_.layers[to_size(layer)].attention_norm, rows);
-    LOCKET_TRY_STATUS(wait_for_rows(layer, step));
+    wait_for_rows(layer, step);
     attention_site(context, layer, u, step, rows);
-    ffn_site(context, layer, rows);
+    ffn_site(context, layer, step, rows);
   }
-  return {};
 }
 
-tensor::FloatMatrix V41Model::logits(ForwardContext& context, const ResidualRows& rows,
-                                     std::size_t first) const {
-  const tensor::FloatMatrix collapsed = collapse_streams(context, rows.streams, rows.pre);
-  tensor::FloatMatrix wanted(rows.count() - first, collapsed.columns());
-  for (std::size_t i = 0; i < wanted.rows(); ++i) {
-    std::ranges::copy(collapsed.row(first + i), wanted.row(i).begin());
-  }
-  return output_head(context, weights_.head, config_.rms_norm_eps, wanted);
+tensor::FloatMatrix V41Model::logits(ForwardContext& context, const ResidualRows& rows) const {
+  return output_head(context, weights_.head, config_.rms_norm_eps,
+                     collapse_streams(context, rows.streams, rows.pre));
 }
 
 }  // namespace locket::model

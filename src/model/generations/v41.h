@@ -7,7 +7,8 @@
 //   logits()  collapse, norm and head of chosen positions
 //
 // A prompt needs encode() for every token and decode() for its last ones only; a generated token
-// needs both. What a position gives does not depend on how positions are grouped into calls.
+// needs both. What a position gives does not depend on how positions are grouped into calls, nor on
+// the other sequences of a call.
 //
 // The model is immutable after load and may be shared by threads; one sequence may be in one call
 // at a time. The checkpoint must outlive it (large Engram tables are read from there).
@@ -30,32 +31,21 @@
 
 namespace locket::model {
 
-// The residual streams of consecutive positions and the collapse weights for the next site.
+// The residual streams of the rows of a step and the collapse weights for the next site.
 struct ResidualRows {
-  std::int64_t first_position = 0;
   tensor::FloatMatrix streams;  // [count, S * hidden]
   tensor::FloatMatrix pre;      // [count, S]
 
   std::size_t count() const { return streams.rows(); }
 };
 
+// Some rows, in the order given. REQUIRES: every number is below rows.count().
+ResidualRows pick_rows(const ResidualRows& rows, std::span<const std::size_t> numbers);
+
 // What a sequence carries besides its memory: groups of tokens that no row holds yet. Empty at
 // every multiple of the layout's largest tokens_per_row.
 struct V41SequenceState {
   std::vector<PendingGroup> pending;  // per layer; used by KV sources with a ratio above 1
-};
-
-// Positions of one call: `tokens` are all ids of the sequence up to the last one of the call.
-struct TokenSlice {
-  std::span<const std::int32_t> tokens;
-  std::int64_t first_position = 0;
-  // Encoder windows do not reach below this position: where a run began without rings.
-  std::int64_t window_start = 0;
-  // Rows of positions below are in the memory already: they are read from there, never written.
-  // REQUIRES: a multiple of the layout's largest tokens_per_row.
-  std::int64_t write_from = 0;
-
-  std::size_t count() const { return tokens.size() - static_cast<std::size_t>(first_position); }
 };
 
 class V41Model {
@@ -79,30 +69,28 @@ class V41Model {
     return {.pending = std::vector<PendingGroup>(config_.layers.size())};
   }
 
-  // REQUIRES: ids in the vocabulary; `memory` has room for tokens.size() tokens and holds what
-  // earlier calls wrote for positions below first_position. kIo if Engram rows cannot be read.
-  [[nodiscard]] Result<ResidualRows> encode(ForwardContext& context, const cache::KvView& memory,
-                                            V41SequenceState& state, const TokenSlice& slice) const;
+  // The parts with their rotations, for one call of encode(), decode() or run_layer(). In a call
+  // the status of a part becomes kIo if Engram rows cannot be read, kBadMemory if stored rows
+  // cannot be had; the other parts go on.
+  // REQUIRES: ids in the vocabulary; write_from is a multiple of the layout's largest
+  // tokens_per_row; a part's memory has room for its tokens and holds what earlier calls wrote for
+  // positions below first_position.
+  Step make_step(std::vector<StepPart> parts) const;
 
-  // Runs the decoder on `rows`, as encode() gave them; windows do not reach below `segment_start`.
-  // `tokens` as in TokenSlice.
-  [[nodiscard]] Status decode(ForwardContext& context, const cache::KvView& memory,
-                              std::span<const std::int32_t> tokens, std::int64_t segment_start,
-                              ResidualRows& rows) const;
+  // One state per part; the step's segment_start is where the encoder's windows begin.
+  ResidualRows encode(ForwardContext& context, Step& step,
+                      std::span<V41SequenceState* const> states) const;
 
-  // Logits [count - first, vocabulary] of the rows from `first` on, after decode().
-  tensor::FloatMatrix logits(ForwardContext& context, const ResidualRows& rows,
-                             std::size_t first) const;
+  // Runs the decoder on `rows`, as encode() gave them.
+  void decode(ForwardContext& context, Step& step, ResidualRows& rows) const;
 
-  // One layer alone on given inputs: for comparison with recorded ones. `step` holds the memory
-  // and, for layers that reuse them, selection and pool.
-  [[nodiscard]] Status run_layer(ForwardContext& context, std::int64_t layer,
-                                 std::span<const std::int32_t> tokens, V41SequenceState& state,
-                                 Step& step, ResidualRows& rows) const;
+  // Logits [count, vocabulary], after decode().
+  tensor::FloatMatrix logits(ForwardContext& context, const ResidualRows& rows) const;
 
-  // Positions with their rotations, for one call.
-  Step make_step(const cache::KvView& memory, std::int64_t first_position, std::size_t count,
-                 std::int64_t segment_start) const;
+  // One layer alone on given inputs: for comparison with recorded ones. `step` holds, for layers
+  // that reuse them, selection and pool.
+  void run_layer(ForwardContext& context, std::int64_t layer, Step& step,
+                 std::span<V41SequenceState* const> states, ResidualRows& rows) const;
 
  private:
   V41Model(V41Config config, const Numerics& numerics);
@@ -111,17 +99,21 @@ class V41Model {
     return config_.layers[static_cast<std::size_t>(layer)];
   }
 
-  [[nodiscard]] Status add_engram(ForwardContext& context, std::int64_t layer,
-                                  std::span<const std::int32_t> tokens, ResidualRows& rows) const;
+  // Engram rows of row `row` of the step, into `gathered` [columns * head_dim].
+  [[nodiscard]] Status gather_engram(std::int64_t layer, const Step& step, std::size_t row,
+                                     std::span<float> gathered) const;
+  void add_engram(ForwardContext& context, std::int64_t layer, Step& step,
+                  ResidualRows& rows) const;
   // Collapse with `pre` and norm: the input of a site.
   tensor::FloatMatrix site_input(const ForwardContext& context, const std::vector<float>& norm,
                                  const ResidualRows& rows) const;
   void write_memory(ForwardContext& context, std::int64_t layer, const tensor::FloatMatrix& u,
-                    V41SequenceState& state, const Step& step) const;
-  [[nodiscard]] Status wait_for_rows(std::int64_t layer, const Step& step) const;
+                    std::span<V41SequenceState* const> states, const Step& step) const;
+  void wait_for_rows(std::int64_t layer, Step& step) const;
   void attention_site(ForwardContext& context, std::int64_t layer, const tensor::FloatMatrix& u,
                       Step& step, ResidualRows& rows) const;
-  void ffn_site(ForwardContext& context, std::int64_t layer, ResidualRows& rows) const;
+  void ffn_site(ForwardContext& context, std::int64_t layer, const Step& step,
+                ResidualRows& rows) const;
 
   V41Config config_;
   Numerics numerics_;
