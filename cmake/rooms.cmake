@@ -36,9 +36,12 @@ locket_room(chat LEVEL 5 MAY_INCLUDE base tokenizer
             LIBRARIES fmt::fmt nlohmann_json::nlohmann_json)
 locket_room(service LEVEL 6 MAY_INCLUDE base tokenizer chat engine checkpoint
             LIBRARIES fmt::fmt nlohmann_json::nlohmann_json)
+locket_room(server LEVEL 7 MAY_INCLUDE base tokenizer chat engine service
+            LIBRARIES fmt::fmt nlohmann_json::nlohmann_json prometheus-cpp::core Boost::headers)
 locket_room(cli LEVEL 8
             MAY_INCLUDE base numerics tensor checkpoint tokenizer kernels cache model engine chat
-                        service
+                        service server
             LIBRARIES fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/options.cc PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/options.cc
+                            ${PROJECT_SOURCE_DIR}/src/server/endpoints.cc PROPERTIES
                             COMPILE_DEFINITIONS LOCKET_VERSION="${PROJECT_VERSION}")

@@ -8,9 +8,9 @@ packages=(
   g++ cmake ninja-build make pkg-config ccache clang-format clang-tidy python3 python3-pip
   # libraries
   libhwy-dev libicu-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libexpected-dev
-  libpcre2-dev libxxhash-dev libssl-dev librocksdb-dev
+  libpcre2-dev libxxhash-dev libssl-dev librocksdb-dev libboost1.81-dev prometheus-cpp-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev libbenchmark-dev
+  libgtest-dev libgmock-dev libbenchmark-dev python3-jsonschema
 )
 
 if ! command -v apt-get >/dev/null; then

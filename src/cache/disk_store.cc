@@ -43,5 +43,6 @@ std::vector<bool> DiskStore::has_pages(std::span<const PrefixPoint> parents,
 std::uint64_t DiskStore::loss_epoch() const { return impl_->loss_epoch(); }
 DiskCounts DiskStore::counts() const { return impl_->counts(); }
 std::uint64_t DiskStore::used_bytes() const { return impl_->used_bytes(); }
+std::uint64_t DiskStore::quota_bytes() const { return impl_->options().quota_bytes; }
 
 }  // namespace locket::cache

@@ -118,6 +118,7 @@ struct DiskCounts {
   std::uint64_t snapshots_evicted = 0;
   std::uint64_t pages_not_written = 0;  // there was no room for them, or the write failed
   std::uint64_t values_dropped = 0;     // damaged, foreign or older
+  double write_seconds = 0;             // that writing turns took
 };
 
 class DiskStore {
@@ -167,6 +168,8 @@ class DiskStore {
   DiskCounts counts() const;
   // Bytes of the folder as the file system counts them.
   std::uint64_t used_bytes() const;
+  // Of the whole folder; 0: no limit.
+  std::uint64_t quota_bytes() const;
 
   class Impl;                                      // shared with disk_catalog.cc
   explicit DiskStore(std::unique_ptr<Impl> impl);  // use open()

@@ -107,7 +107,7 @@ bool PrefixLease::publish_page(std::span<const std::int32_t> page_tokens,
       memory_->pool_.share(page);
       sequence.replace_page(index, page);
       memory_->now_ += 1;
-      memory_->tree_.touch(node, memory_->now_);
+      memory_->touch(node);
     } else {
       node = memory_->add_page(parent, page_tokens, sequence.pages()[index]);
       if (node != kNoNode) memory_->supersede_tails(parent, page_tokens);
@@ -194,7 +194,7 @@ void PrefixLease::publish_tail(std::span<const std::int32_t> tail_tokens,
   if (longer != children.end()) {
     tail = longer->second;
     memory_->now_ += 1;
-    memory_->tree_.touch(tail, memory_->now_);
+    memory_->touch(tail);
   } else {
     tail = memory_->add_page(parent, tail_tokens, sequence.pages()[index]);
     if (tail != kNoNode) memory_->supersede_tails(parent, tail_tokens);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "cache/internal/row_restore.h"
 #include "cache/page_parts.h"
 
@@ -98,9 +99,9 @@ PrefixMemory::Lookup PrefixMemory::look_up(PrefixLease& lease,
     found.tree = tree_.find(lease.root_, tokens);
     now_ += 1;
     const NodeId last = found.tree.pages.empty() ? lease.root_ : found.tree.pages.back();
-    if (last != lease.root_) tree_.touch(last, now_);
+    if (last != lease.root_) touch(last);
     if (found.tree.parting != kNoNode) {
-      tree_.touch(found.tree.parting, now_);
+      touch(found.tree.parting);
       tree_.pin(found.tree.parting);
     }
     point = tree_.node(last).end;
@@ -188,8 +189,13 @@ NodeId PrefixMemory::add_page(NodeId parent, std::span<const std::int32_t> token
   if (node == kNoNode) return kNoNode;
   pool_.share(page);
   now_ += 1;
-  tree_.touch(node, now_);
+  touch(node);
   return node;
+}
+
+void PrefixMemory::touch(NodeId node) {
+  tree_.touch(node, now_);
+  tree_.node(node).last_use_seconds = wall_seconds();
 }
 
 void PrefixMemory::remove_node(NodeId node) {

@@ -23,6 +23,7 @@
 #include "base/task_thread.h"
 #include "cache/disk_store.h"
 #include "cache/kv_layout.h"
+#include "cache/memory_survey.h"
 #include "cache/page_pool.h"
 #include "cache/prefix_lease.h"
 #include "cache/prefix_tree.h"
@@ -74,6 +75,8 @@ class PrefixMemory {
   const PageSizes& page_sizes() const { return page_sizes_; }
   DiskStore* disk() const { return options_.disk; }
   MemoryCounts counts() const;
+  // What is in memory. Locks for a moment at a time: a picture of no single moment.
+  MemorySurvey survey(std::size_t most_pages) const;
 
   const KvLayout& layout() const { return layout_; }
 
@@ -96,8 +99,10 @@ class PrefixMemory {
 
   // Bytes that a node is charged with besides its page.
   static std::uint64_t node_bytes();
-  // The next three with the lock held; add_page() takes a reference of the page.
+  // The next four with the lock held; add_page() takes a reference of the page.
   NodeId add_page(NodeId parent, std::span<const std::int32_t> tokens, PageId page);
+  // The node is used now, at the count of uses as it stands.
+  void touch(NodeId node);
   void remove_node(NodeId node);
   void supersede_tails(NodeId parent, std::span<const std::int32_t> tokens);
   // Whether a longer page beside it begins with all of the node's tokens.

@@ -46,6 +46,7 @@ struct TreeNode {
   std::uint64_t disk_epoch = 0;
   bool snapshot_is_wanted = false;
   bool snapshot_is_on_disk = false;
+  double last_use_seconds = 0;  // wall clock, for people
 };
 
 // How far a sequence of tokens is in the tree.
@@ -99,6 +100,8 @@ class PrefixTree {
   std::optional<TreeVictim> choose_victim(std::uint64_t now) const;
 
   std::int64_t node_count() const { return live_nodes_; }
+  // Above every id in use.
+  NodeId id_end() const { return static_cast<NodeId>(nodes_.size()); }
   // Bytes that the nodes themselves take, pages and snapshots left out.
   std::uint64_t node_bytes() const { return node_bytes_; }
 

@@ -44,8 +44,9 @@ void NewlineGate::release(std::string& out) {
   held_ = 0;
 }
 
-PlainAnswer::PlainAnswer(std::vector<std::string> stop, LeadingNewlines leading)
+PlainAnswer::PlainAnswer(std::vector<std::string> stop, StopText stop_text, LeadingNewlines leading)
     : stop_count_(stop.size()),
+      stop_text_(stop_text),
       scanner_(with_marks(std::move(stop), {kTagOpen, kThinkClose})),
       gate_(leading) {}
 
@@ -59,6 +60,7 @@ AnswerStep PlainAnswer::push(char byte, std::string& out) {
   }
   gate_.release(out);
   if (*step.match > stop_count_) return AnswerStep::kGoOn;
+  if (stop_text_ == StopText::kKeep) out.append(scanner_.pattern(*step.match));
   stop_index_ = *step.match;
   return AnswerStep::kStopped;
 }
@@ -68,8 +70,9 @@ void PlainAnswer::finish(std::string& out) {
   gate_.release(out);
 }
 
-JsonAnswer::JsonAnswer(std::vector<std::string> stop)
+JsonAnswer::JsonAnswer(std::vector<std::string> stop, StopText stop_text)
     : stop_count_(stop.size()),
+      stop_text_(stop_text),
       before_({"{", "[", std::string(kFence), std::string(kThinkClose), std::string(kTagOpen)}),
       inside_(with_marks(std::move(stop), {kFenceLine, kTagOpen, kThinkClose})),
       after_({std::string(kTagOpen), std::string(kThinkClose)}),
@@ -125,6 +128,7 @@ AnswerStep JsonAnswer::push_inside(char byte, std::string& out) {
   if (!step.match) return AnswerStep::kGoOn;
   if (*step.match < stop_count_) {
     gate_.release(out);
+    if (stop_text_ == StopText::kKeep) out.append(inside_.pattern(*step.match));
     stop_index_ = *step.match;
     return AnswerStep::kStopped;
   }

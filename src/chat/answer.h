@@ -1,6 +1,7 @@
 // The answer part of a model's output, byte by byte: what becomes content, where a stop string ends
-// it and where a call block begins. Two forms with the same shape: PlainAnswer for text, JsonAnswer
-// for json_object mode. Text is appended to `out` as soon as it is certain. Not thread-safe.
+// it and where a call block begins. A stop string that is kept is written as it is. Two forms with
+// the same shape: PlainAnswer for text, JsonAnswer for json_object mode. Text is appended to `out`
+// as soon as it is certain. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/reply.h"
 #include "chat/stop_scanner.h"
 
 namespace locket::chat {
@@ -34,14 +36,14 @@ class NewlineGate {
 
 enum class AnswerStep {
   kGoOn,
-  kStopped,     // a stop string has ended; its text is left out
+  kStopped,     // a stop string has ended; StopText says whether its text is written
   kCallOpened,  // `<｜DSML｜` has ended
   kCount
 };
 
 class PlainAnswer {
  public:
-  PlainAnswer(std::vector<std::string> stop, LeadingNewlines leading);
+  PlainAnswer(std::vector<std::string> stop, StopText stop_text, LeadingNewlines leading);
 
   AnswerStep push(char byte, std::string& out);
   void finish(std::string& out);
@@ -49,6 +51,7 @@ class PlainAnswer {
 
  private:
   std::size_t stop_count_;
+  StopText stop_text_;
   StopScanner scanner_;
   NewlineGate gate_;
   std::optional<std::size_t> stop_index_;
@@ -59,7 +62,7 @@ class PlainAnswer {
 // stays, as in a plain answer. The value itself is not checked. Stop strings count inside only.
 class JsonAnswer {
  public:
-  explicit JsonAnswer(std::vector<std::string> stop);
+  JsonAnswer(std::vector<std::string> stop, StopText stop_text);
 
   AnswerStep push(char byte, std::string& out);
   void finish(std::string& out);
@@ -77,6 +80,7 @@ class JsonAnswer {
   State state_ = State::kBefore;
   bool has_gap_ = false;  // the space for the text outside is written
   std::size_t stop_count_;
+  StopText stop_text_;
   StopScanner before_;
   StopScanner inside_;
   StopScanner after_;

@@ -1,5 +1,6 @@
 #include "chat/json_reader.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <fmt/format.h>
@@ -13,7 +14,6 @@
 namespace locket::chat {
 namespace {
 
-constexpr int kMaxLevels = 512;
 // From this size on an object's names are looked up in a table, so that hostile objects stay
 // linear.
 constexpr std::size_t kTableMembers = 16;
@@ -36,7 +36,8 @@ std::string path_text(const Place* place) {
 
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view what) : text_(text), what_(what) {}
+  Reader(std::string_view text, std::string_view what, const JsonLimits& limits)
+      : text_(text), what_(what), limits_(limits) {}
 
   Result<JsonValue> read_document() {
     JsonValue value;
@@ -87,9 +88,10 @@ class Reader {
   }
 
   Status read_value(JsonValue& value, const Place* place, int level) {
-    if (level > kMaxLevels) {
-      return problem(place, position_, fmt::format("more than {} levels", kMaxLevels));
+    if (level > limits_.levels) {
+      return problem(place, position_, fmt::format("more than {} levels", limits_.levels));
     }
+    if (!is_skipping_) LOCKET_TRY_STATUS(count_value(place));
     if (at('{')) return read_object(value, place, level);
     if (at('[')) return read_array(value, place, level);
     if (at('"')) {
@@ -108,16 +110,23 @@ class Reader {
     return unexpected(place, "a value");
   }
 
+  Status count_value(const Place* place) {
+    if (++value_count_ <= limits_.values) return {};
+    return problem(place, position_, fmt::format("more than {} values", limits_.values));
+  }
+
   Status read_array(JsonValue& value, const Place* place, int level) {
     value.kind = JsonValue::Kind::kArray;
+    std::size_t index = 0;
     ++position_;
     skip_spaces();
     if (take(']')) return {};
     while (true) {
-      const Place item{place, {}, value.items.size(), false};
-      value.items.emplace_back();
+      const Place item{place, {}, index++, false};
+      JsonValue skipped;
+      JsonValue& target = is_skipping_ ? skipped : value.items.emplace_back();
       skip_spaces();
-      LOCKET_TRY_STATUS(read_value(value.items.back(), &item, level + 1));
+      LOCKET_TRY_STATUS(read_value(target, &item, level + 1));
       skip_spaces();
       if (take(']')) return {};
       if (!take(',')) return unexpected(place, "',' or ']'");
@@ -140,12 +149,31 @@ class Reader {
       skip_spaces();
       JsonValue member;
       const Place inner{place, name, 0, true};
-      LOCKET_TRY_STATUS(read_value(member, &inner, level + 1));
-      set_member(value, std::move(name), std::move(member), table);
+      if (level == 0 && !is_wanted(name)) {
+        LOCKET_TRY_STATUS(skip_value(&inner));
+      } else {
+        LOCKET_TRY_STATUS(read_value(member, &inner, level + 1));
+      }
+      if (!is_skipping_) set_member(value, std::move(name), std::move(member), table);
       skip_spaces();
       if (take('}')) return {};
       if (!take(',')) return unexpected(place, "',' or '}'");
     }
+  }
+
+  bool is_wanted(std::string_view name) const {
+    const auto& wanted = limits_.wanted;
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  }
+
+  // A member of the outermost object.
+  Status skip_value(const Place* place) {
+    LOCKET_TRY_STATUS(count_value(place));
+    JsonValue skipped;
+    is_skipping_ = true;
+    LOCKET_TRY_STATUS(read_value(skipped, place, 1));
+    is_skipping_ = false;
+    return {};
   }
 
   static void set_member(JsonValue& object, std::string name, JsonValue member,
@@ -280,13 +308,17 @@ class Reader {
 
   std::string_view text_;
   std::string_view what_;
+  const JsonLimits& limits_;
   std::size_t position_ = 0;
+  std::size_t value_count_ = 0;
+  bool is_skipping_ = false;
 };
 
 }  // namespace
 
-Result<JsonValue> read_json(std::string_view text, std::string_view what) {
-  return Reader(text, what).read_document();
+Result<JsonValue> read_json(std::string_view text, std::string_view what,
+                            const JsonLimits& limits) {
+  return Reader(text, what, limits).read_document();
 }
 
 }  // namespace locket::chat

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "chat/reply.h"
+
 namespace locket::chat {
 
 enum class Role { kSystem, kUser, kAssistant, kTool, kLatestReminder, kDeveloper, kCount };
@@ -45,6 +47,11 @@ struct Message {
   std::string tool_call_id;          // tool; empty: the first call that waits for a result
   bool is_unfinished = false;        // assistant, last: the model continues this text
   Task task = Task::kNone;           // user, developer
+  // assistant: the very tokens that the model sampled for this turn, without the end token. They
+  // stand in the prompt in place of what reasoning, content and calls would be rendered to, unless
+  // the request puts another header before the turn than the one they were sampled under.
+  std::vector<std::int32_t> sampled = {};
+  ReplyStart sampled_start = ReplyStart::kContent;  // where in the turn `sampled` begins
 };
 
 inline Message text_message(Role role, std::string text) {
@@ -54,10 +61,19 @@ inline Message text_message(Role role, std::string text) {
   return message;
 }
 
+// Names that the model sees in place of nested ones: flat name -> {namespace, name}.
+struct ToolNamespace {
+  std::string flat;
+  std::string name_space;
+  std::string name;
+};
+using ToolNamespaces = std::vector<ToolNamespace>;
+
 struct Tool {
   std::string name;
   std::string description;
   std::string parameters = "{}";  // JSON text in the form of python_json()
+  bool is_strict = false;         // arguments must keep to the parameters
 };
 
 struct ToolChoice {
@@ -120,6 +136,13 @@ struct ChatRequest {
   bool is_stream = false;
   bool wants_stream_usage = false;
   std::string user_id;
+  std::string cache_salt;
+  std::int64_t min_tokens = 0;            // the answer does not end before
+  std::vector<std::int32_t> stop_tokens;  // end the answer like the end token
+  bool keeps_stop_text = false;           // a matched stop string stays in the answer
+  ToolNamespaces namespaces;
+  // The tool "apply_patch" was offered as a custom one: a call of it is the text under "input".
+  bool has_patch_tool = false;
 
   // Names of the body that nothing reads, in order, for the log.
   std::vector<std::string> unknown_fields;

@@ -37,15 +37,6 @@ constexpr std::string_view kToolsTail =
     "\nYou MUST strictly follow the above defined tool name and parameter schemas to invoke tool "
     "calls.\n";
 
-std::string tool_line(const Tool& tool) {
-  std::string line = "{\"name\": \"";
-  append_escaped(tool.name, line);
-  line += "\", \"description\": \"";
-  append_escaped(tool.description, line);
-  line += "\", \"parameters\": " + tool.parameters + "}\n";
-  return line;
-}
-
 void render_parameter(std::string_view name, const JsonValue& value, SegmentWriter& out) {
   out.add_template("<｜DSML｜ parameter name=\"");
   out.add_plain(name);
@@ -56,7 +47,7 @@ void render_parameter(std::string_view name, const JsonValue& value, SegmentWrit
 
 // Arguments that are no JSON object become one parameter that holds the client's text.
 JsonValue argument_object(const std::string& arguments) {
-  Result<JsonValue> parsed = read_json(arguments, "arguments");
+  Result<JsonValue> parsed = read_json(arguments, "arguments", kRequestLimits);
   if (parsed && parsed->is_object()) return *std::move(parsed);
   JsonValue object;
   object.kind = JsonValue::Kind::kObject;
@@ -78,6 +69,15 @@ void render_call(const ToolCall& call, SegmentWriter& out) {
 }
 
 }  // namespace
+
+std::string tool_line(const Tool& tool) {
+  std::string line = "{\"name\": \"";
+  append_escaped(tool.name, line);
+  line += "\", \"description\": \"";
+  append_escaped(tool.description, line);
+  line += "\", \"parameters\": " + tool.parameters + "}\n";
+  return line;
+}
 
 void render_tools(std::span<const Tool* const> tools, SegmentWriter& out) {
   out.add_template(kToolsHead);

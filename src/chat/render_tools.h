@@ -4,11 +4,15 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "chat/message.h"
 #include "chat/segments.h"
 
 namespace locket::chat {
+
+// One tool as the tools text shows it: a JSON object and a newline.
+std::string tool_line(const Tool& tool);
 
 // The whole tools text, ending with one newline.
 void render_tools(std::span<const Tool* const> tools, SegmentWriter& out);

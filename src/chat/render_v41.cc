@@ -6,13 +6,12 @@
 
 #include "base/check.h"
 #include "chat/markup.h"
+#include "chat/message_text.h"
 #include "chat/prepare_messages.h"
 #include "chat/render_tools.h"
 
 namespace locket::chat {
 namespace {
-
-constexpr std::string_view kBlockGap = "\n\n";
 
 std::string_view task_token(Task task) {
   switch (task) {
@@ -33,16 +32,6 @@ std::string_view task_token(Task task) {
       break;
   }
   LOCKET_CHECK(false);
-}
-
-std::string joined_text(const Message& message) {
-  std::string text;
-  std::string_view gap;
-  for (const ContentPart& part : message.content) {
-    text.append(gap).append(part.text);
-    gap = kBlockGap;
-  }
-  return text;
 }
 
 class Renderer {
@@ -130,12 +119,12 @@ class Renderer {
     }
   }
 
-  // Tools and response format hang on the first turn. A first system turn that says nothing at all
-  // leaves no trace.
+  // Tools and response format hang on the first turn. A first system turn without content leaves no
+  // trace.
   void add_system(const Turn& turn, bool is_first) {
     const bool has_format = request_.response_format.kind != ResponseFormat::Kind::kText;
     const bool has_extras = is_first && (has_visible_tools(request_) || has_format);
-    const bool is_blank = is_first && !has_extras && is_blank_message(*turn.message);
+    const bool is_blank = is_first && !has_extras && turn.message->content.empty();
     const bool has_token = is_first && is_thinking_;
     if (!has_token && !is_blank) out_.add_control(kSystemToken);
     if (turn.message != nullptr) add_parts(*turn.message);
@@ -145,13 +134,6 @@ class Renderer {
       add_tools();
     }
     if (has_format) add_response_format();
-  }
-
-  static bool is_blank_message(const Message& message) {
-    if (message.content.empty()) return true;
-    const ContentPart& part = message.content.front();
-    return message.content.size() == 1 && part.kind == ContentPart::Kind::kText &&
-           part.text.empty();
   }
 
   void add_tools() {
@@ -182,10 +164,39 @@ class Renderer {
     }
   }
 
+  static bool follows_task(const Turn* previous) {
+    return previous != nullptr && previous->task != Task::kNone;
+  }
+
+  // Whether the sampled tokens of the message stand behind the header that they were sampled under.
+  bool is_replayed(const Message& message, const Turn* previous) const {
+    if (message.sampled.empty() || message.is_unfinished) return false;
+    const bool is_open = is_thinking_ && (keeps_reasoning_ || follows_task(previous));
+    switch (message.sampled_start) {
+      case ReplyStart::kReasoning:
+        return is_open;
+      case ReplyStart::kContent:
+        return !is_open;
+      case ReplyStart::kCalls:
+        return !is_open && !follows_task(previous);
+      case ReplyStart::kReasoningContinued:
+      case ReplyStart::kContentContinued:
+        return false;
+      case ReplyStart::kCount:
+        break;
+    }
+    LOCKET_CHECK(false);
+  }
+
   void add_assistant(const Message& message, const Turn* previous) {
+    if (is_replayed(message, previous)) {
+      if (message.sampled_start == ReplyStart::kCalls) out_.add_template(kCallsOpen);
+      out_.add_sampled(message.sampled);
+      out_.add_control(kEndOfSentence);
+      return;
+    }
     const std::string content = joined_text(message);
-    const bool follows_task = previous != nullptr && previous->task != Task::kNone;
-    if (is_thinking_ && !follows_task && (keeps_reasoning_ || message.is_unfinished)) {
+    if (is_thinking_ && !follows_task(previous) && (keeps_reasoning_ || message.is_unfinished)) {
       out_.add_assistant_text(message.reasoning);
       // An unfinished message without content is still inside its reasoning.
       if (!message.is_unfinished || !content.empty()) out_.add_control(kThinkClose);
@@ -209,7 +220,7 @@ class Renderer {
   }
 
   void add_header_before(const Turn& assistant, const Turn* previous) {
-    if (previous != nullptr && previous->task != Task::kNone) {
+    if (follows_task(previous)) {
       add_task(previous->task);
       return;
     }

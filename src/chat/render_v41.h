@@ -15,7 +15,7 @@
 namespace locket::chat {
 
 struct RenderedPrompt {
-  std::vector<Segment> segments;
+  std::vector<Segment> segments;        // sampled ones without text, see show_sampled()
   std::vector<tokenizer::TokenId> ids;  // of the segments, in order
   // How much of them comes before the first message that is none of the system's: instructions,
   // tools, response format, effort. Another conversation begins with the same.

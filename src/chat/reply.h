@@ -31,6 +31,9 @@ struct ParserStart {
   friend bool operator==(const ParserStart&, const ParserStart&) = default;
 };
 
+// What becomes of a stop string that was found.
+enum class StopText { kDrop, kKeep, kCount };
+
 enum class FinishReason { kStop, kLength, kToolCalls, kContentFilter, kCount };
 
 // The name used in JSON, for example "tool_calls".
@@ -39,6 +42,7 @@ std::string_view finish_reason_name(FinishReason reason);
 struct ReplyCall {
   std::string name;
   std::string arguments;  // JSON text as far as the model wrote JSON; bodies are not checked
+  std::string id = {};    // given by whoever delivers the reply; the parser leaves it empty
 
   friend bool operator==(const ReplyCall&, const ReplyCall&) = default;
 };
@@ -71,6 +75,7 @@ struct ReplyEvent {
   std::size_t call = 0;  // of call events: 0, 1, 2 ... in the order of the names
   std::string text;
   FinishReason finish_reason = FinishReason::kStop;
+  std::string call_id = {};  // of kCallName, as ReplyCall::id
 
   friend bool operator==(const ReplyEvent&, const ReplyEvent&) = default;
 };

@@ -26,22 +26,23 @@ std::vector<std::string> reasoning_marks(const ParserStart& start) {
   return marks;
 }
 
-Answer make_answer(const ParserStart& start, std::vector<std::string> stop) {
-  if (start.json) return JsonAnswer(std::move(stop));
+Answer make_answer(const ParserStart& start, std::vector<std::string> stop, StopText stop_text) {
+  if (start.json) return JsonAnswer(std::move(stop), stop_text);
   const bool continues = start.start == ReplyStart::kContentContinued;
-  return PlainAnswer(std::move(stop), continues ? LeadingNewlines::kKeep : LeadingNewlines::kDrop);
+  return PlainAnswer(std::move(stop), stop_text,
+                     continues ? LeadingNewlines::kKeep : LeadingNewlines::kDrop);
 }
 
 }  // namespace
 
 class ReplyParser::Machine {
  public:
-  Machine(const ParserStart& start, std::vector<std::string> stop)
+  Machine(const ParserStart& start, std::vector<std::string> stop, StopText stop_text)
       : start_(start),
         reasoning_marks_(reasoning_marks(start)),
         reasoning_gate_(start.start == ReplyStart::kReasoningContinued ? LeadingNewlines::kKeep
                                                                        : LeadingNewlines::kDrop),
-        answer_(make_answer(start, std::move(stop))) {
+        answer_(make_answer(start, std::move(stop), stop_text)) {
     switch (start.start) {
       case ReplyStart::kContent:
         stage_ = Stage::kAnswer;
@@ -200,8 +201,9 @@ class ReplyParser::Machine {
   Reply reply_;
 };
 
-ReplyParser::ReplyParser(const ParserStart& start, std::vector<std::string> stop)
-    : machine_(std::make_unique<Machine>(start, std::move(stop))) {}
+ReplyParser::ReplyParser(const ParserStart& start, std::vector<std::string> stop,
+                         StopText stop_text)
+    : machine_(std::make_unique<Machine>(start, std::move(stop), stop_text)) {}
 ReplyParser::ReplyParser(ReplyParser&&) noexcept = default;
 ReplyParser& ReplyParser::operator=(ReplyParser&&) noexcept = default;
 ReplyParser::~ReplyParser() = default;

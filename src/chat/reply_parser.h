@@ -16,7 +16,8 @@ namespace locket::chat {
 class ReplyParser {
  public:
   // REQUIRES: no stop string is empty.
-  explicit ReplyParser(const ParserStart& start, std::vector<std::string> stop = {});
+  explicit ReplyParser(const ParserStart& start, std::vector<std::string> stop = {},
+                       StopText stop_text = StopText::kDrop);
   ReplyParser(ReplyParser&&) noexcept;
   ReplyParser& operator=(ReplyParser&&) noexcept;
   ~ReplyParser();

@@ -9,6 +9,8 @@
 
 #include "chat/json_fields.h"
 #include "chat/python_json.h"
+#include "chat/request_fields.h"
+#include "chat/request_images.h"
 
 namespace locket::chat {
 namespace {
@@ -51,26 +53,6 @@ std::string names_of(const Table& table) {
 
 ContentPart text_part(std::string text) { return {ContentPart::Kind::kText, std::move(text), {}}; }
 
-Status check_url(std::string_view path, const ImageSource& source) {
-  constexpr std::array<std::string_view, 3> kSchemes = {"data:image/", "http://", "https://"};
-  const auto fits = [&](std::string_view scheme) { return source.url.starts_with(scheme); };
-  if (std::none_of(kSchemes.begin(), kSchemes.end(), fits)) {
-    return wrong_value(field_path(path, "url"), json_string(source.url),
-                       "a URL that begins with data:image/, http:// or https://");
-  }
-  return {};
-}
-
-Result<std::string> parse_detail(const Fields& image) {
-  constexpr std::array<std::string_view, 4> kDetails = {"low", "high", "original", "auto"};
-  LOCKET_TRY(const auto detail, image.optional_string("detail"));
-  if (detail && std::find(kDetails.begin(), kDetails.end(), *detail) == kDetails.end()) {
-    return wrong_value(image.path_of("detail"), json_string(*detail),
-                       "\"low\", \"high\", \"original\" or \"auto\"");
-  }
-  return detail.value_or("");
-}
-
 // A part {"type": KEY, KEY: {"url": ..., "detail": ...}} or {"type": KEY, KEY: "url"}.
 Result<ContentPart> parse_image_part(const JsonValue& part, std::string_view path,
                                      std::string_view key) {
@@ -84,11 +66,11 @@ Result<ContentPart> parse_image_part(const JsonValue& part, std::string_view pat
   } else if (image->is_object()) {
     const Fields fields(*image, image_path);
     LOCKET_TRY(out.image.url, fields.required_string("url"));
-    LOCKET_TRY(out.image.detail, parse_detail(fields));
+    LOCKET_TRY(out.image.detail, parse_image_detail(*image, image_path));
   } else {
     return wrong_value(image_path, *image, "an object with a url");
   }
-  LOCKET_TRY_STATUS(check_url(image_path, out.image));
+  LOCKET_TRY_STATUS(check_image(image_path, out.image));
   return out;
 }
 
@@ -187,6 +169,11 @@ Status parse_task(const JsonValue& value, std::string_view path, Message& messag
   return {};
 }
 
+bool is_one_empty_text(const PartList& parts) {
+  return parts.size() == 1 && parts.front().kind == ContentPart::Kind::kText &&
+         parts.front().text.empty();
+}
+
 bool has_content(const Message& message) {
   return std::any_of(message.content.begin(), message.content.end(), [](const ContentPart& part) {
     return part.kind == ContentPart::Kind::kImage || !part.text.empty();
@@ -204,6 +191,7 @@ Result<Message> parse_message(const JsonValue& value, std::string_view path) {
   Message message;
   message.role = *role;
   LOCKET_TRY(message.content, parse_content(value, path, *role));
+  if (*role == Role::kSystem && is_one_empty_text(message.content)) message.content.clear();
   if (*role == Role::kAssistant) LOCKET_TRY_STATUS(parse_assistant(value, path, message));
   if (*role == Role::kUser || *role == Role::kDeveloper) {
     LOCKET_TRY_STATUS(parse_task(value, path, message));
@@ -228,6 +216,7 @@ Result<std::vector<Message>> parse_messages(const JsonValue& body) {
   if (!list->is_array() || list->items.empty()) {
     return wrong_value("messages", *list, "a list of at least one message");
   }
+  LOCKET_TRY_STATUS(check_list_length(*list, "messages"));
   std::vector<Message> messages;
   messages.reserve(list->items.size());
   for (std::size_t index = 0; index < list->items.size(); ++index) {

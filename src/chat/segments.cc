@@ -15,6 +15,19 @@ std::optional<tokenizer::TokenId> find_control(const tokenizer::Tokenizer& token
   return id;
 }
 
+Status append_sampled(const Segment& segment, std::size_t vocabulary_size,
+                      std::vector<tokenizer::TokenId>& ids) {
+  for (const tokenizer::TokenId id : segment.ids) {
+    if (id >= 0 && static_cast<std::size_t>(id) < vocabulary_size) continue;
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("an old turn was sampled with the token {}; the tokenizer has ids from "
+                            "0 to {}",
+                            id, vocabulary_size - 1));
+  }
+  ids.insert(ids.end(), segment.ids.begin(), segment.ids.end());
+  return {};
+}
+
 }  // namespace
 
 void SegmentWriter::add_plain(std::string_view text) {
@@ -33,6 +46,10 @@ void SegmentWriter::add_template(std::string_view text) { add_with_tokens(text, 
 
 void SegmentWriter::add_assistant_text(std::string_view text) {
   add_with_tokens(text, kGroundingTokens);
+}
+
+void SegmentWriter::add_sampled(std::span<const tokenizer::TokenId> ids) {
+  segments_.push_back({Segment::Kind::kSampled, {}, {ids.begin(), ids.end()}});
 }
 
 void SegmentWriter::add_with_tokens(std::string_view text,
@@ -65,6 +82,10 @@ Result<std::vector<tokenizer::TokenId>> encode_segments(std::span<const Segment>
       ids.insert(ids.end(), run.begin(), run.end());
       continue;
     }
+    if (segment.kind == Segment::Kind::kSampled) {
+      LOCKET_TRY_STATUS(append_sampled(segment, tokenizer.vocabulary_size(), ids));
+      continue;
+    }
     const std::optional<tokenizer::TokenId> id = find_control(tokenizer, segment.text);
     if (!id) {
       return fail(ErrorCode::kUnsupported,
@@ -75,6 +96,13 @@ Result<std::vector<tokenizer::TokenId>> encode_segments(std::span<const Segment>
     ids.push_back(*id);
   }
   return ids;
+}
+
+void show_sampled(std::span<Segment> segments, const tokenizer::Tokenizer& tokenizer) {
+  for (Segment& segment : segments) {
+    if (segment.kind != Segment::Kind::kSampled) continue;
+    segment.text = tokenizer::repair_utf8(tokenizer.decode_bytes(segment.ids));
+  }
 }
 
 std::string join_segments(std::span<const Segment> segments) {

@@ -1,6 +1,7 @@
-// A prompt as a list of segments: control tokens and plain text. Only text that the format itself
-// inserts can become a control segment; text from outside stays plain whatever it spells.
-// Neighbouring plain text is one segment, since it is one run for the tokenizer.
+// A prompt as a list of segments: control tokens, plain text, and tokens that the model sampled
+// earlier. Only text that the format itself inserts can become a control segment; text from outside
+// stays plain whatever it spells. Neighbouring plain text is one segment, since it is one run for
+// the tokenizer; sampled tokens are a segment of their own and never join with what is beside them.
 //
 // SegmentWriter is not thread-safe.
 #pragma once
@@ -17,9 +18,10 @@
 namespace locket::chat {
 
 struct Segment {
-  enum class Kind { kControl, kPlain, kCount };
+  enum class Kind { kControl, kPlain, kSampled, kCount };
   Kind kind = Kind::kPlain;
-  std::string text;
+  std::string text;                          // kSampled: for people; empty until show_sampled()
+  std::vector<tokenizer::TokenId> ids = {};  // kSampled
 
   friend bool operator==(const Segment&, const Segment&) = default;
 };
@@ -38,6 +40,9 @@ class SegmentWriter {
   // Old assistant text: plain, except for the grounding tokens.
   void add_assistant_text(std::string_view text);
 
+  // Tokens that the model sampled, as they are.
+  void add_sampled(std::span<const tokenizer::TokenId> ids);
+
   // Segments so far.
   std::size_t size() const { return segments_.size(); }
 
@@ -50,12 +55,16 @@ class SegmentWriter {
   std::vector<Segment> segments_;
 };
 
-// Ids of the segments: plain ones encoded without added tokens, control ones by name. kUnsupported
-// names the control token that the tokenizer does not have.
+// Ids of the segments: plain ones encoded without added tokens, control ones by name, sampled ones
+// as they are. kUnsupported names the control token, or the sampled id, that the tokenizer does not
+// have.
 [[nodiscard]] Result<std::vector<tokenizer::TokenId>> encode_segments(
     std::span<const Segment> segments, const tokenizer::Tokenizer& tokenizer);
 
-// The segments joined.
+// Gives sampled segments the text that their tokens stand for.
+void show_sampled(std::span<Segment> segments, const tokenizer::Tokenizer& tokenizer);
+
+// The texts of the segments joined.
 std::string join_segments(std::span<const Segment> segments);
 
 }  // namespace locket::chat

@@ -27,6 +27,9 @@ class StopScanner {
 
   Step push(char byte);
 
+  // The pattern that a match names.
+  const std::string& pattern(std::size_t index) const { return patterns_[index].text; }
+
   // What is held back, which no longer can become a match. The scanner starts afresh.
   std::string take_rest();
 

@@ -131,7 +131,8 @@ class Normalizer {
 
   Status normalize_keyword(const JsonMember& member, const JsonValue& schema, std::string_view path,
                            JsonValue& out) {
-    constexpr std::array<std::string_view, 3> kElsewhere = {"type", "title", "description"};
+    constexpr std::array<std::string_view, 4> kElsewhere = {"type", "title", "description",
+                                                            "$schema"};
     constexpr std::array<std::string_view, 3> kOfObjects = {"properties", "additionalProperties",
                                                             "required"};
     const std::string_view name = member.name;

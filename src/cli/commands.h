@@ -17,6 +17,7 @@ int run_memory(const MemoryOptions& options);
 int run_parse(const ParseOptions& options);
 int run_render(const RenderOptions& options);
 int run_run(const RunOptions& options);
+int run_serve(const ServeOptions& options);
 int run_tokens(const TokensOptions& options);
 int run_trace(const TraceOptions& options);
 

@@ -40,8 +40,13 @@ Result<engine::MemoryOptions> memory_options(const ModelOptions& options) {
   return memory;
 }
 
-Result<ModelSetup> set_up(const ModelOptions& options, const engine::MemoryOptions& memory,
-                          kernels::IndexScoreRounding index_scores) {
+struct SetupWishes {
+  engine::MemoryOptions memory = {};
+  kernels::IndexScoreRounding index_scores = kernels::IndexScoreRounding::kF32;
+  LoadingProgress on_progress = {};
+};
+
+Result<ModelSetup> set_up(const ModelOptions& options, const SetupWishes& wishes) {
   const auto mode = model::find_numerics_mode(options.mode);
   const auto replay = engine::find_replay_mode(options.replay);
   if (!mode || !replay) {
@@ -54,12 +59,17 @@ Result<ModelSetup> set_up(const ModelOptions& options, const engine::MemoryOptio
   const double start = monotonic_seconds();
   ProgressLine progress(fmt::format("loading {}", folder.string()));
   const engine::EngineOptions engine_options = {
-      .numerics = {.mode = *mode, .index_scores = index_scores},
+      .numerics = {.mode = *mode, .index_scores = wishes.index_scores},
       .replay = *replay,
       .threads = options.threads,
       .pool_budget_bytes = options.memory_budget_bytes,
-      .memory = memory,
-      .progress = [&](std::uint64_t done, std::uint64_t total) { progress.show(done, total); }};
+      .memory = wishes.memory,
+      .progress = [&](std::uint64_t done, std::uint64_t total) {
+        progress.show(done, total);
+        if (wishes.on_progress && total > 0) {
+          wishes.on_progress(static_cast<double>(done) / static_cast<double>(total));
+        }
+      }};
   LOCKET_TRY(service::LoadedModel loaded, service::LoadedModel::open(folder, engine_options));
   for (const std::string& note : loaded.engine().notes()) log_info(note);
   return ModelSetup{.loaded = std::move(loaded), .load_seconds = monotonic_seconds() - start};
@@ -69,12 +79,14 @@ Result<ModelSetup> set_up(const ModelOptions& options, const engine::MemoryOptio
 
 Result<ModelSetup> set_up_model(const ModelOptions& options,
                                 kernels::IndexScoreRounding index_scores) {
-  return set_up(options, {.keeps = engine::MemoryOptions::Keeps::kNothing}, index_scores);
+  return set_up(options, {.memory = {.keeps = engine::MemoryOptions::Keeps::kNothing},
+                          .index_scores = index_scores});
 }
 
-Result<ModelSetup> set_up_remembering_model(const ModelOptions& options) {
+Result<ModelSetup> set_up_remembering_model(const ModelOptions& options,
+                                            const LoadingProgress& on_progress) {
   LOCKET_TRY(const engine::MemoryOptions memory, memory_options(options));
-  return set_up(options, memory, kernels::IndexScoreRounding::kF32);
+  return set_up(options, {.memory = memory, .on_progress = on_progress});
 }
 
 service::CompletionDefaults completion_defaults(const SamplingOptions& options) {

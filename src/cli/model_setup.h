@@ -2,6 +2,8 @@
 // with progress on a terminal while the weights are read.
 #pragma once
 
+#include <functional>
+
 #include "cli/options.h"
 #include "kernels/index_scores.h"
 #include "service/completion.h"
@@ -17,6 +19,9 @@ struct ModelSetup {
   const model::V41Model& model() const { return loaded.engine().model(); }
 };
 
+// Called with the share that is read, 0 to 1; may be empty.
+using LoadingProgress = std::function<void(double share)>;
+
 // Nothing is remembered between sessions.
 [[nodiscard]] Result<ModelSetup> set_up_model(
     const ModelOptions& options,
@@ -24,7 +29,8 @@ struct ModelSetup {
 
 // With the memory that the options choose. Without a usable folder nothing is kept on disk: an
 // error if the folder was asked for, else a warning.
-[[nodiscard]] Result<ModelSetup> set_up_remembering_model(const ModelOptions& options);
+[[nodiscard]] Result<ModelSetup> set_up_remembering_model(const ModelOptions& options,
+                                                          const LoadingProgress& on_progress = {});
 
 // What the sampling options mean for requests that do not say otherwise.
 service::CompletionDefaults completion_defaults(const SamplingOptions& options);

@@ -1,12 +1,16 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "cli/cache_options.h"
 #include "cli/common_options.h"
+#include "cli/serve_options.h"
 #include "service/conversation.h"
 
 namespace locket::cli {
@@ -24,6 +28,7 @@ struct Commands {
   ParseOptions parse;
   RenderOptions render;
   RunOptions run;
+  ServeOptions serve;
   TokensOptions tokens;
   TraceOptions trace;
 };
@@ -231,6 +236,7 @@ std::optional<Command> chosen_command(const CLI::App& app, const Commands& comma
   if (app.got_subcommand("parse")) return commands.parse;
   if (app.got_subcommand("render")) return commands.render;
   if (app.got_subcommand("run")) return commands.run;
+  if (app.got_subcommand("serve")) return commands.serve;
   if (app.got_subcommand("tokens")) return commands.tokens;
   if (app.got_subcommand("trace")) return commands.trace;
   return std::nullopt;
@@ -249,6 +255,7 @@ void add_commands(CLI::App& app, Commands& commands) {
   add_demo_worker(app, commands.demo_worker);
   add_chat(app, commands.chat);
   add_run(app, commands.run);
+  add_serve(app, commands.serve);
   add_inspect(app, commands.inspect);
   add_memory(app, commands.memory);
   add_cache(app, commands.cache);
@@ -292,7 +299,9 @@ ParsedOptions parse_options(int argc, char** argv) {
   Commands commands;
   add_commands(app, commands);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = known_words({argv + 1, argv + argc});
+    std::ranges::reverse(words);  // as the library takes them
+    app.parse(std::move(words));
   } catch (const CLI::Success& answered) {
     return {std::nullopt, app.exit(answered, std::cout, std::cerr)};
   } catch (const CLI::Error& error) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/server_options.h"
 
 namespace locket::cli {
 
@@ -104,6 +105,12 @@ struct RunOptions {
   bool json = false;
 };
 
+struct ServeOptions {
+  ModelOptions model;
+  server::ServerOptions server;
+  std::filesystem::path config;  // already read
+};
+
 struct TokensOptions {
   std::filesystem::path model;      // a checkpoint folder
   std::filesystem::path tokenizer;  // or a tokenizer.json
@@ -125,7 +132,7 @@ struct TraceOptions {
 
 using Command = std::variant<CacheOptions, ChatOptions, DemoOptions, DemoWorkerOptions,
                              InspectOptions, MemoryOptions, ParseOptions, RenderOptions, RunOptions,
-                             TokensOptions, TraceOptions>;
+                             ServeOptions, TokensOptions, TraceOptions>;
 
 // The command that `argc`, `argv` ask for. `exit_code` is set and no command returned when the
 // parser has already answered (--help, --version, wrong use).

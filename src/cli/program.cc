@@ -15,6 +15,7 @@ int run(const MemoryOptions& options) { return run_memory(options); }
 int run(const ParseOptions& options) { return run_parse(options); }
 int run(const RenderOptions& options) { return run_render(options); }
 int run(const RunOptions& options) { return run_run(options); }
+int run(const ServeOptions& options) { return run_serve(options); }
 int run(const TokensOptions& options) { return run_tokens(options); }
 int run(const TraceOptions& options) { return run_trace(options); }
 

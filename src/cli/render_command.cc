@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "chat/render_v41.h"
 #include "chat/request_json.h"
 #include "cli/commands.h"
@@ -22,12 +23,23 @@ Result<Tokenizer> load_tokenizer(const RenderOptions& options) {
   return Tokenizer::load(path);
 }
 
+Json to_json(const chat::Segment& segment) {
+  switch (segment.kind) {
+    case chat::Segment::Kind::kControl:
+      return Json::array({"c", segment.text});
+    case chat::Segment::Kind::kPlain:
+      return Json::array({"t", segment.text});
+    case chat::Segment::Kind::kSampled:
+      return Json::array({"s", segment.text, segment.ids});
+    case chat::Segment::Kind::kCount:
+      break;
+  }
+  LOCKET_CHECK(false);
+}
+
 std::string to_json(const chat::RenderedPrompt& prompt) {
   Json segments = Json::array();
-  for (const chat::Segment& segment : prompt.segments) {
-    const bool is_control = segment.kind == chat::Segment::Kind::kControl;
-    segments.push_back(Json::array({is_control ? "c" : "t", segment.text}));
-  }
+  for (const chat::Segment& segment : prompt.segments) segments.push_back(to_json(segment));
   Json parser;
   parser["start"] = chat::reply_start_name(prompt.parser.start);
   parser["tool_calls"] = prompt.parser.tool_calls;
@@ -44,7 +56,8 @@ std::string to_json(const chat::RenderedPrompt& prompt) {
 
 Result<std::string> answer(const Tokenizer& tokenizer, const std::string& line) {
   LOCKET_TRY(const chat::ChatRequest request, chat::parse_chat_request(line));
-  LOCKET_TRY(const chat::RenderedPrompt prompt, chat::render_v41(request, tokenizer));
+  LOCKET_TRY(chat::RenderedPrompt prompt, chat::render_v41(request, tokenizer));
+  chat::show_sampled(prompt.segments, tokenizer);
   return to_json(prompt);
 }
 

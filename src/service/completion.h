@@ -14,18 +14,9 @@
 #include "engine/sampler.h"
 #include "engine/session.h"
 #include "service/loaded_model.h"
+#include "service/prepared_request.h"
 
 namespace locket::service {
-
-// What a request that does not say otherwise gets.
-struct CompletionDefaults {
-  double temperature = 0.0;  // greedy
-  std::int64_t top_k = 0;
-  double top_p = 1.0;
-  double min_p = 0.0;
-  std::uint64_t seed = 0;
-  std::int64_t max_tokens = 0;  // 0: to the end of the context
-};
 
 struct CompletionHooks {
   // Called as text becomes certain; may be empty.

@@ -1,9 +1,11 @@
 #include "service/loaded_model.h"
 
 #include <fmt/format.h>
+#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "chat/markup.h"
 #include "checkpoint/config_json.h"
 #include "tokenizer/engram_token_map.h"
 
@@ -29,8 +31,28 @@ Status check_vocabulary(const std::filesystem::path& folder,
 
 }  // namespace
 
+struct LoadedModel::Lazy {
+  std::once_flag once;
+  std::shared_ptr<const chat::TokenBytes> token_bytes;
+};
+
 LoadedModel::LoadedModel(tokenizer::Tokenizer tokenizer, std::unique_ptr<engine::Engine> engine)
-    : tokenizer_(std::move(tokenizer)), engine_(std::move(engine)) {}
+    : tokenizer_(std::move(tokenizer)),
+      engine_(std::move(engine)),
+      control_tokens_{.think_close = tokenizer_.find_added_token(chat::kThinkClose).value_or(-1),
+                      .dsml = tokenizer_.find_added_token(chat::kDsml).value_or(-1)},
+      lazy_(std::make_unique<Lazy>()) {}
+
+LoadedModel::LoadedModel(LoadedModel&&) noexcept = default;
+LoadedModel& LoadedModel::operator=(LoadedModel&&) noexcept = default;
+LoadedModel::~LoadedModel() = default;
+
+std::shared_ptr<const chat::TokenBytes> LoadedModel::token_bytes() const {
+  std::call_once(lazy_->once, [this] {
+    lazy_->token_bytes = std::make_shared<const chat::TokenBytes>(tokenizer_, engine_->eos_token());
+  });
+  return lazy_->token_bytes;
+}
 
 Result<LoadedModel> LoadedModel::open(const std::filesystem::path& folder,
                                       const engine::EngineOptions& options) {

@@ -5,10 +5,17 @@
 #include <memory>
 
 #include "base/result.h"
+#include "chat/output_constraint.h"
 #include "engine/engine.h"
 #include "tokenizer/tokenizer.h"
 
 namespace locket::service {
+
+// Ids of the tokens that divide a reply; -1 if the tokenizer lacks one.
+struct ControlTokens {
+  tokenizer::TokenId think_close = -1;
+  tokenizer::TokenId dsml = -1;
+};
 
 class LoadedModel {
  public:
@@ -16,15 +23,25 @@ class LoadedModel {
   // and what is wrong.
   [[nodiscard]] static Result<LoadedModel> open(const std::filesystem::path& folder,
                                                 const engine::EngineOptions& options);
+  LoadedModel(LoadedModel&&) noexcept;
+  LoadedModel& operator=(LoadedModel&&) noexcept;
+  ~LoadedModel();
 
   const tokenizer::Tokenizer& tokenizer() const { return tokenizer_; }
   engine::Engine& engine() const { return *engine_; }
+  const ControlTokens& control_tokens() const { return control_tokens_; }
+  // Made at the first call, which takes a moment; thread-safe.
+  std::shared_ptr<const chat::TokenBytes> token_bytes() const;
 
  private:
   LoadedModel(tokenizer::Tokenizer tokenizer, std::unique_ptr<engine::Engine> engine);
 
+  struct Lazy;
+
   tokenizer::Tokenizer tokenizer_;
   std::unique_ptr<engine::Engine> engine_;
+  ControlTokens control_tokens_;
+  std::unique_ptr<Lazy> lazy_;
 };
 
 }  // namespace locket::service

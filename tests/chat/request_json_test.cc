@@ -195,5 +195,85 @@ TEST(RequestJsonTest, RefusesAnUnfinishedMessageThatCannotBeContinued) {
             std::string::npos);
 }
 
+TEST(RequestJsonTest, ReadsTheExtensionsOfOtherServers) {
+  const ChatRequest request = accepted(
+      R"("min_tokens": 3, "max_tokens": 4, "stop_token_ids": [1, 2], "cache_salt": "a+/=~",
+         "include_stop_str_in_output": true, "skip_special_tokens": false,
+         "service_tier": "auto", "store": false, "metadata": {"a": "b"},
+         "parallel_tool_calls": true, "prompt_cache_key": "k", "verbosity": "low")");
+  EXPECT_EQ(request.min_tokens, 3);
+  EXPECT_EQ(request.stop_tokens, (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(request.cache_salt, "a+/=~");
+  EXPECT_TRUE(request.keeps_stop_text);
+  EXPECT_TRUE(request.unknown_fields.empty());
+  EXPECT_EQ(refused(R"("min_tokens": 5, "max_completion_tokens": 4)"),
+            "min_tokens is 5; it must not be above the 4 tokens that the answer may have");
+  EXPECT_EQ(refused(R"("stop_token_ids": [-1])"), "stop_token_ids[0] is -1; it must be a token id");
+  EXPECT_NE(refused(R"("min_tokens": -1)"), "");
+  EXPECT_NE(refused(R"("include_stop_str_in_output": 1)"), "");
+}
+
+TEST(RequestJsonTest, ChecksTheCharactersOfSaltAndUser) {
+  EXPECT_EQ(accepted("\"cache_salt\": \"" + std::string(128, 's') + "\"").cache_salt.size(), 128U);
+  for (const std::string& salt : {std::string(), std::string("a b"), std::string("\\n"),
+                                  std::string("ä"), std::string(129, 's')}) {
+    EXPECT_NE(refused("\"cache_salt\": \"" + salt + "\"").find("cache_salt is "), std::string::npos)
+        << salt;
+  }
+  EXPECT_NE(refused(R"("cache_salt": 7)"), "");
+  EXPECT_EQ(accepted("\"user_id\": \"" + std::string(512, 'u') + "\"").user_id.size(), 512U);
+  for (const std::string& user :
+       {std::string(), std::string("a.b"), std::string("ü"), std::string(513, 'u')}) {
+    EXPECT_NE(refused("\"user_id\": \"" + user + "\"").find("user_id is "), std::string::npos)
+        << user;
+  }
+}
+
+TEST(RequestJsonTest, TakesOtherServersWaysToGuideAnAnswer) {
+  const auto schema = [](std::string_view fields) {
+    return accepted(fields).response_format.schema;
+  };
+  constexpr std::string_view kSchema = R"({"type": "object"})";
+  EXPECT_EQ(schema(R"("guided_json": {"type":"object"})"), kSchema);
+  EXPECT_EQ(schema(R"("guided_json": "{\"type\":\"object\"}")"), kSchema);
+  EXPECT_EQ(schema(R"("structured_outputs": {"json": {"type":"object"}})"), kSchema);
+  EXPECT_EQ(accepted(R"("structured_outputs": {"json_object": true})").response_format.kind,
+            ResponseFormat::Kind::kJsonObject);
+  EXPECT_EQ(accepted(R"("structured_outputs": {}, "guided_regex": null)").response_format.kind,
+            ResponseFormat::Kind::kText);
+  // What the format itself says goes first.
+  EXPECT_EQ(accepted(R"("guided_json": {"type":"object"}, "response_format": {"type": "text"})")
+                .response_format.kind,
+            ResponseFormat::Kind::kText);
+  for (const std::string_view fields :
+       {R"("guided_regex": "a+")", R"("structured_outputs": {"choice": ["a"]})"}) {
+    EXPECT_EQ(parse_chat_request(with_fields(fields)).error().code, ErrorCode::kUnsupported);
+  }
+  EXPECT_NE(refused(R"("guided_json": "[")"), "");
+  EXPECT_NE(refused(R"("guided_json": 7)"), "");
+}
+
+TEST(RequestJsonTest, OldNamesOfModelsSayWhetherToThink) {
+  const auto mode = [](std::string_view fields) { return accepted(fields).thinking; };
+  EXPECT_EQ(mode(R"("model": "deepseek-chat")"), ThinkingMode::kChat);
+  EXPECT_EQ(mode(R"("model": "deepseek-reasoner[1m]")"), ThinkingMode::kThinking);
+  EXPECT_EQ(mode(R"("model": "deepseek-chat", "thinking": {"type": "enabled"})"),
+            ThinkingMode::kThinking);
+  EXPECT_EQ(mode(R"("model": "deepseek-reasoner", "thinking": {"type": "disabled"})"),
+            ThinkingMode::kChat);
+}
+
+TEST(RequestJsonTest, TakesListsOfTextInEveryRole) {
+  const auto body = [](std::string_view content) {
+    std::string messages;
+    for (const std::string role : {"system", "user", "assistant", "developer", "latest_reminder"}) {
+      messages += R"({"role": ")" + role + R"(", "content": )" + std::string(content) + "}, ";
+    }
+    return with_messages(messages + R"({"role": "user", "content": "q"})");
+  };
+  EXPECT_EQ(prompt_of(body(R"([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])")),
+            prompt_of(body(R"("a\n\nb")")));
+}
+
 }  // namespace
 }  // namespace locket::chat

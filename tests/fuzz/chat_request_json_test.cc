@@ -1,13 +1,15 @@
-// Hostile and random request bodies: nothing may crash, and the reader agrees with another JSON
-// library on what is JSON.
+// Hostile and random request bodies of all formats: nothing may crash, and the reader agrees with
+// another JSON library on what is JSON.
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "chat/json_reader.h"
 #include "chat/python_json.h"
-#include "tests/chat/chat_rows.h"
+#include "tests/chat/dialect_rows.h"
+#include "tests/fuzz/broken_text.h"
 
 namespace locket::chat {
 namespace {
@@ -82,6 +84,96 @@ TEST(ChatRequestJsonFuzzTest, NoRequestBringsTheRendererDown) {
     EXPECT_EQ(tokenizer::repair_utf8(prompt), prompt);
   }
   EXPECT_GT(rendered, 1000U);
+}
+
+// Every list and object of `value` loses or doubles a member, or gets one of another kind, with a
+// chance of one in `odds`.
+void shake(OrderedJson& value, std::mt19937& random, std::uint32_t odds) {
+  if (!value.is_structured()) return;
+  for (auto& item : value) {
+    shake(item, random, odds);
+    if (random() % odds != 0) continue;
+    static const OrderedJson kOthers[] = {
+        nullptr, "x", "", 7, -1, true, OrderedJson::array(), OrderedJson::object()};
+    item = kOthers[random() % std::size(kOthers)];
+  }
+  if (value.is_array() && !value.empty() && random() % odds == 0) value.push_back(value.front());
+  if (value.is_array() && !value.empty() && random() % odds == 0) value.erase(0);
+}
+
+void expect_sound(Parser parser, const std::string& body, std::size_t& rendered) {
+  const Result<ChatRequest> request = parser(body);
+  if (!request) {
+    const bool is_clients = request.error().code == ErrorCode::kBadRequest ||
+                            request.error().code == ErrorCode::kUnsupported;
+    EXPECT_TRUE(is_clients) << request.error().message;
+    EXPECT_EQ(tokenizer::repair_utf8(request.error().message), request.error().message);
+    EXPECT_LT(request.error().message.size(), 100'000U);
+    return;
+  }
+  ++rendered;
+  const std::string prompt = join_segments(render_segments(*request).segments);
+  EXPECT_TRUE(prompt.starts_with("<｜begin▁of▁sentence｜>"));
+  EXPECT_EQ(tokenizer::repair_utf8(prompt), prompt);
+}
+
+std::vector<std::string> broken_copies(fuzz::BrokenText& text) {
+  return {text.cut(), text.flipped(), text.edited(), text.renumbered()};
+}
+
+// Long texts say nothing new here and cost time.
+void shorten(OrderedJson& value) {
+  if (value.is_string() && value.get<std::string>().size() > 100) value = "long";
+  if (!value.is_structured()) return;
+  for (auto& item : value) shorten(item);
+}
+
+void try_all_parsers(const std::string& body, std::size_t& rendered) {
+  for (const Parser parser : {&parse_chat_request, &parse_messages_request, &parse_responses}) {
+    expect_sound(parser, body, rendered);
+  }
+}
+
+TEST(ChatRequestJsonFuzzTest, NoBrokenRequestOfAClientBringsAParserDown) {
+  std::mt19937 random(20260913);
+  std::size_t rendered = 0;
+  for (ClientRequest& client : all_client_requests()) {
+    SCOPED_TRACE(client.name);
+    shorten(client.body);
+    if (client.body.contains("tools") && client.body["tools"].size() > 3) {
+      client.body["tools"].erase(client.body["tools"].begin() + 3, client.body["tools"].end());
+    }
+    fuzz::BrokenText broken(client.body.dump(), static_cast<std::uint32_t>(random()));
+    for (int round = 0; round < 100; ++round) {
+      OrderedJson shaken = client.body;
+      shake(shaken, random, 40);
+      try_all_parsers(shaken.dump(), rendered);
+      for (const std::string& body : broken_copies(broken)) try_all_parsers(body, rendered);
+    }
+  }
+  EXPECT_GT(rendered, 500U);
+}
+
+void try_completion(const std::string& body, std::size_t& rendered) {
+  const Result<CompletionRequest> request = parse_completion_request(body);
+  if (!request) return;
+  ++rendered;
+  const auto prompt = render_completion(*request, test_support::small_tokenizer());
+  EXPECT_TRUE(prompt || prompt.error().code == ErrorCode::kBadRequest);
+}
+
+TEST(ChatRequestJsonFuzzTest, NoCompletionRequestBringsItsParserDown) {
+  constexpr std::string_view kBody =
+      R"({"model":"m","prompt":"a b","suffix":"c","echo":true,"logprobs":3,"n":2,"best_of":2,"max_tokens":7,"stop":["x","y"],"stream":true,"stream_options":{"include_usage":true},"user_id":"u","cache_salt":"s"})";
+  constexpr std::string_view kTokens = R"({"prompt":[[1,2,3,1023]],"min_tokens":1,"seed":3})";
+  std::size_t rendered = 0;
+  for (const std::string_view seed : {kBody, kTokens}) {
+    fuzz::BrokenText broken(std::string(seed), 20260914);
+    for (int round = 0; round < 2000; ++round) {
+      for (const std::string& body : broken_copies(broken)) try_completion(body, rendered);
+    }
+  }
+  EXPECT_GT(rendered, 500U);
 }
 
 }  // namespace

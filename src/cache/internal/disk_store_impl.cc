@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "cache/kv_layout.h"
 
 namespace locket::cache {
@@ -117,7 +118,10 @@ Status DiskStore::Impl::ensure_folder() {
 Status DiskStore::Impl::write_turn(const TurnWrite& turn) {
   LOCKET_TRY_STATUS(check_writable());
   LOCKET_TRY_STATUS(ensure_folder());
-  return writer_->write(turn);
+  const double start = monotonic_seconds();
+  Status written = writer_->write(turn);
+  write_seconds_ += monotonic_seconds() - start;
+  return written;
 }
 
 Status DiskStore::Impl::remove_pages(std::span<const PageName> names, GoneReason reason) {
@@ -141,6 +145,7 @@ Status DiskStore::Impl::write_records(const RecordBatch& batch) {
 DiskCounts DiskStore::Impl::counts() const {
   DiskCounts counts = writer_ == nullptr ? DiskCounts{} : writer_->counts();
   counts.values_dropped = drops_.count();
+  counts.write_seconds = write_seconds_;
   return counts;
 }
 

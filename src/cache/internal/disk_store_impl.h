@@ -3,6 +3,7 @@
 // began.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -76,6 +77,7 @@ class DiskStore::Impl {
   bool is_complete(const DiskMatch& match, std::size_t wanted) const;
 
   DiskOptions options_;
+  std::atomic<double> write_seconds_ = 0;
   StoreSecret secret_ = {};
   std::string read_only_reason_;
   mutable StoreDrops drops_;

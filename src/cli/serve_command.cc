@@ -1,0 +1,78 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <memory>
+#include <string>
+#include <unistd.h>
+#include <utility>
+
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/service_notice.h"
+#include "cli/commands.h"
+#include "cli/model_setup.h"
+#include "cli/options.h"
+#include "server/server.h"
+
+namespace locket::cli {
+namespace {
+
+Status set_up_log(const server::ServerOptions& options) {
+  set_log_level(options.log_level);
+  set_log_style(options.log_style.value_or(log_style_of_stderr()));
+  return options.log_file.empty() ? Status() : log_to_file(options.log_file);
+}
+
+void notify(std::string_view notice) {
+  const char* socket = std::getenv("NOTIFY_SOCKET");
+  if (socket == nullptr) return;
+  const Status told = notify_service_manager(socket, notice);
+  if (!told) log_warning(told.error().message);
+}
+
+void print_line(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+Result<service::LoadedModel> open_model(const ModelOptions& options,
+                                        const LoadingProgress& on_progress) {
+  LOCKET_TRY(ModelSetup setup, set_up_remembering_model(options, on_progress));
+  return std::move(setup.loaded);
+}
+
+Status serve(const ServeOptions& options) {
+  LOCKET_TRY_STATUS(set_up_log(options.server));
+  std::unique_ptr<server::Server> server;
+  // Before all other threads, which inherit that the signals are blocked.
+  const InterruptWatcher watcher(
+      InterruptWatcher::Signals::kInterruptAndFinish, [&server](std::size_t count) {
+        log_info(count == 1 ? "shutting down; once more to end at once" : "ending now");
+        if (server != nullptr) server->finish();
+      });
+  LOCKET_TRY(server, server::Server::start(options.server,
+                                           [&options](const std::function<void(double)>& progress) {
+                                             return open_model(options.model, progress);
+                                           }));
+  log_info(fmt::format("listening on {}, loading {}", server->url(), options.model.model.string()));
+  const Status ready = server->wait_until_ready();
+  if (!ready && ready.error().code != ErrorCode::kCancelled) return ready;
+  if (ready) {
+    print_line(server->ready_json());
+    notify("READY=1");
+  }
+  server->wait_until_finished();
+  notify("STOPPING=1");
+  log_info("everything is written; good-bye");
+  return {};
+}
+
+}  // namespace
+
+int run_serve(const ServeOptions& options) {
+  const Status status = serve(options);
+  return status ? 0 : report(status.error());
+}
+
+}  // namespace locket::cli

@@ -1,0 +1,38 @@
+// Where a request came in, for its answer and its record: made from its head, carried along.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/http_exchange.h"
+#include "server/reply_writer.h"
+#include "server/request_record.h"
+#include "server/routes.h"
+#include "server/serving.h"
+
+namespace locket::server {
+
+struct RequestScope {
+  Serving& serving;
+  std::shared_ptr<HttpExchange> exchange;
+  RouteMatch route;
+  Dialect dialect = Dialect::kChat;  // of errors, too
+  std::string key_name = {};         // of the caller; empty without keys
+  HttpHeaders headers = {};          // of every answer
+  double start = 0;                  // monotonic seconds
+  RequestRecord record = {};         // filled as far as it is known
+};
+
+// The names of one request's answer: x-request-id is the client's, if it sent one that can be
+// repeated.
+RequestScope make_scope(Serving& serving, std::shared_ptr<HttpExchange> exchange, RouteMatch route);
+
+// A whole answer, and its record.
+void answer(RequestScope& scope, HttpResponse response);
+void answer_json(RequestScope& scope, std::string body);
+void answer_error(RequestScope& scope, const Error& error);
+
+// What answers of that status say besides: when to come again.
+HttpHeaders retry_headers(int status);
+
+}  // namespace locket::server
