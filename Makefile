@@ -18,7 +18,7 @@ SINGLE_THREADED_TESTS = model_v41_work_test|fuzz_[a-z_]*_test|tokenizer_[a-z_]*_
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: help packages build test demo tokenizers format format-check check tidy sanitize \
+.PHONY: help packages build test ui-test demo tokenizers format format-check check tidy sanitize \
         sanitize-debug sanitize-tsan bench-smoke clean
 
 help: ## this list
@@ -45,6 +45,10 @@ test: packages tokenizers ## release build and all tests
 	cmake --preset release
 	cmake --build --preset release --parallel $(JOBS)
 	ctest --preset release -j $(JOBS) --no-tests=error
+
+ui-test: packages ## the page /ui in a headless browser (installs chromium-headless-shell)
+	@tools/install_packages.sh chromium-headless-shell
+	@python3 -B tests/ui/ui_test.py $(UI_TEST_OPTIONS)
 
 format: ## format all C++ files
 	@$(CLANG_FORMAT) -i $(CPP_FILES)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that building and testing need, if one is missing.
-# Does nothing, and needs no network and no rights, when all are there.
+# Does nothing, and needs no network and no rights, when all are there. Arguments: more packages.
 set -euo pipefail
 
 packages=(
@@ -12,6 +12,7 @@ packages=(
   # tests and benchmarks
   libgtest-dev libgmock-dev libbenchmark-dev python3-jsonschema
 )
+packages+=("$@")
 
 if ! command -v apt-get >/dev/null; then
   echo "install_packages: no apt-get here; this list is for Debian 12: ${packages[*]}" >&2

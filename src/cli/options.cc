@@ -299,7 +299,7 @@ ParsedOptions parse_options(int argc, char** argv) {
   Commands commands;
   add_commands(app, commands);
   try {
-    std::vector<std::string> words = known_words({argv + 1, argv + argc});
+    std::vector<std::string> words = known_words({argv + std::min(argc, 1), argv + argc});
     std::ranges::reverse(words);  // as the library takes them
     app.parse(std::move(words));
   } catch (const CLI::Success& answered) {

@@ -237,7 +237,9 @@ void Sampler::apply_filter(const TokenFilter& filter) {
   }
   if (filter.banned.empty()) return;
   std::vector<double> kept;
-  for (const TokenId token : filter.banned) kept.push_back(values_[static_cast<std::size_t>(token)]);
+  for (const TokenId token : filter.banned) {
+    kept.push_back(values_[static_cast<std::size_t>(token)]);
+  }
   for (const TokenId token : filter.banned) values_[static_cast<std::size_t>(token)] = kMasked;
   if (find_best(values_) < values_.size()) return;
   for (std::size_t i = 0; i < kept.size(); ++i) {

@@ -130,7 +130,7 @@ HttpHandler::Refusal ApiHandler::check_head(const HttpRequest& head) {
                           .peer = head.peer,
                           .status = refusal.response.status};
   record.error = "refused";
-  append(refusal.response.headers, {{"x-request-id", record.id}});
+  append(refusal.response.headers, id_headers(dialect, record.id));
   serving_.record(record);
   return refusal;
 }

@@ -39,7 +39,8 @@ GenerationAnswer::GenerationAnswer(RequestScope scope, const GenerationRequest& 
       info_(info_of(scope_, request)),
       parser_(request.prepared.parser),
       tenant_(request.prepared.generation.tenant),
-      is_stream_(request.request.is_stream) {
+      is_stream_(request.request.is_stream),
+      is_padded_(!is_stream_ && scope_.serving.options().pads_waiting_json) {
   scope_.record.model = info_.model;
   scope_.record.is_generation = true;
   scope_.record.is_stream = is_stream_;
@@ -62,8 +63,26 @@ void GenerationAnswer::begin_stream() {
   });
 }
 
+// JSON may begin with blanks; the status is sent before it is known.
+void GenerationAnswer::begin_padding() {
+  std::call_once(begun_, [this] {
+    scope_.exchange->start_stream({.status = 200, .headers = scope_.headers});
+    scope_.exchange->set_keep_alive("\n", scope_.serving.options().keep_alive_interval);
+  });
+}
+
+void GenerationAnswer::end_padded(const service::RequestResult& result) {
+  begin_padding();
+  scope_.exchange->write(result.error
+                             ? error_body(scope_.dialect, *result.error)
+                             : reply_body(scope_.dialect, info_, result, scope_.record.bill));
+  scope_.exchange->finish();
+  scope_.serving.record(scope_.record);
+}
+
 void GenerationAnswer::begin(service::Dispatcher::RequestId id) {
   if (is_stream_) begin_stream();
+  if (is_padded_) begin_padding();
   service::Dispatcher& dispatcher = scope_.serving.model()->dispatcher;
   scope_.exchange->on_disconnect([&dispatcher, id] { dispatcher.cancel(id); });
   scope_.exchange->on_backlog(kMostBacklog, [&dispatcher, id](HttpExchange::Backlog backlog) {
@@ -146,6 +165,7 @@ void GenerationAnswer::fill_record(const service::RequestResult& result) {
 
 void GenerationAnswer::finish(const service::RequestResult& result) {
   fill_record(result);
+  if (is_padded_) return end_padded(result);
   if (!is_stream_) {
     if (result.error) return answer_error(scope_, *result.error);
     return answer_json(scope_, reply_body(scope_.dialect, info_, result, scope_.record.bill));

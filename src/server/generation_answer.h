@@ -29,6 +29,8 @@ class GenerationAnswer final : public service::RequestSink,
 
  private:
   void begin_stream();
+  void begin_padding();
+  void end_padded(const service::RequestResult& result);
   void finish(const service::RequestResult& result);
   void keep(const service::RequestResult& result);
   void keep_items(const service::RequestResult& result);
@@ -39,6 +41,7 @@ class GenerationAnswer final : public service::RequestSink,
   chat::ParserStart parser_;
   std::string tenant_;
   bool is_stream_;
+  bool is_padded_;  // blank lines keep the connection alive until the JSON is there
   double last_token_ = 0;
   std::once_flag begun_;
   std::unique_ptr<ReplyWriter> writer_;  // of a stream

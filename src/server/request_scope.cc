@@ -35,7 +35,9 @@ RequestScope make_scope(Serving& serving, std::shared_ptr<HttpExchange> exchange
   scope.record.route = scope.route.pattern;
   scope.record.peer = request.peer;
   scope.record.tenant = scope.key_name;
-  scope.headers.emplace_back("x-request-id", scope.record.id);
+  for (auto& header : id_headers(scope.dialect, scope.record.id)) {
+    scope.headers.push_back(std::move(header));
+  }
   return scope;
 }
 
@@ -57,6 +59,12 @@ void answer_error(RequestScope& scope, const Error& error) {
   answer(scope, {.status = status,
                  .body = error_body(scope.dialect, error),
                  .headers = retry_headers(status)});
+}
+
+HttpHeaders id_headers(Dialect dialect, const std::string& id) {
+  HttpHeaders headers = {{"x-request-id", id}};
+  if (dialect == Dialect::kMessages) headers.emplace_back("request-id", id);
+  return headers;
 }
 
 HttpHeaders retry_headers(int status) {

@@ -32,6 +32,9 @@ void answer(RequestScope& scope, HttpResponse response);
 void answer_json(RequestScope& scope, std::string body);
 void answer_error(RequestScope& scope, const Error& error);
 
+// The headers by which an answer is named; Messages clients read a name of their own.
+HttpHeaders id_headers(Dialect dialect, const std::string& id);
+
 // What answers of that status say besides: when to come again.
 HttpHeaders retry_headers(int status);
 

@@ -24,6 +24,12 @@ std::vector<std::string> names_of(const ServerOptions& options) {
                                       : options.served_names;
 }
 
+// Who is counted is whose key it is.
+ServerOptions with_limits(ServerOptions options) {
+  options.dispatcher.max_per_owner = options.max_requests_per_key;
+  return options;
+}
+
 }  // namespace
 
 std::string random_uuid() {
@@ -37,7 +43,7 @@ std::string random_uuid() {
 }
 
 Serving::Serving(const ServerOptions& options, ApiKeys keys)
-    : options_(options),
+    : options_(with_limits(options)),
       keys_(std::move(keys)),
       guard_(guard_options(options)),
       metrics_(std::make_unique<Metrics>(names_of(options).front())),

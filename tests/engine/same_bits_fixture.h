@@ -19,8 +19,10 @@ using SameBitsCase = std::tuple<std::string, model::NumericsMode>;
 class SameBitsTest : public ::testing::TestWithParam<SameBitsCase> {
  protected:
   void SetUp() override {
-    if (test_support::runs_with_sanitizer() && is_thin() && is_wide()) {
-      GTEST_SKIP() << "with a sanitizer the thin checkpoint runs in one mode only";
+    // Sanitizers look for faults of the code, which is the same for all checkpoints; the bits are
+    // compared without.
+    if (test_support::runs_with_sanitizer() && (is_thin() || (is_wide() && name() != "odd"))) {
+      GTEST_SKIP() << "with a sanitizer only the smaller checkpoints run";
     }
   }
 
@@ -41,7 +43,7 @@ class SameBitsTest : public ::testing::TestWithParam<SameBitsCase> {
   static bool is_wide() { return std::get<1>(GetParam()) == model::NumericsMode::kWide; }
   // Lengths of a prompt that passes every edge that can be reached, and of a shorter one.
   static std::size_t long_count() {
-    if (is_thin()) return is_wide() || test_support::runs_with_sanitizer() ? 600 : 1'100;
+    if (is_thin()) return is_wide() ? 600 : 1'100;
     return test_support::runs_with_sanitizer() ? 700 : 2'048;
   }
   static std::size_t medium_count() { return is_thin() ? 262 : 300; }

@@ -144,6 +144,21 @@ TEST(ChatWriterTest, ThreeChoicesEndOnceEachAndUsageComesOnceAsTheSum) {
   }
 }
 
+TEST(ChatWriterTest, AChoiceWhoseFinishWasNotToldStillEndsOnce) {
+  ReplyInfo info = reply_info(kChat);
+  info.choice_count = 3;
+  ReplyScript script = play({{.output = "a"}, {.output = "b"}, {.output = "c"}});
+  for (service::ChoiceUpdate& update : script.updates) {
+    std::erase_if(update.events, [](const chat::ReplyEvent& event) {
+      return event.kind == chat::ReplyEvent::Kind::kFinish;
+    });
+  }
+  const StreamCheck check =
+      check_chat_stream(events_of(stream_of(info, script)), {.choice_count = 3});
+  EXPECT_THAT(check.problems, IsEmpty());
+  EXPECT_EQ(check.body, body_of(info, script));
+}
+
 // D15
 TEST(ChatWriterTest, BytesOfTheLogprobsAreThoseOfTheAnswer) {
   const ScriptedChoice choice = {

@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -133,24 +134,29 @@ TEST_F(HttpDeadlineTest, AReaderThatTakesNothingHasLeftAfterTheWriteDeadline) {
   EXPECT_TRUE(eventually([&] { return server_->load().connections == 0; }));
 }
 
-TEST_F(HttpDeadlineTest, AReaderThatTakesALittleStays) {
+TEST_F(HttpDeadlineTest, AReaderThatTakesALittleAtATimeStays) {
   HttpServerOptions options = patient();
-  options.write_timeout = milliseconds(1000);
+  options.write_timeout = milliseconds(1500);
   connect(options);
   HttpClient client(server_->port(), {.receive_buffer_bytes = 64 * 1024});
   client.send(HttpClient::request_bytes({.path = "/hold"}));
   const ExchangePtr exchange = handler_.next();
   ASSERT_NE(exchange, nullptr);
   exchange->start_stream({});
-  exchange->write(std::string(8'000'000, 'x'));
+  exchange->write(std::string(5'000'000, 'x'));
   exchange->finish();
   client.read_head();
   std::size_t read = 0;
-  while (const auto piece = client.read_piece()) {
-    read += piece->size();
-    if (read < 2'000'000) std::this_thread::sleep_for(milliseconds(5));  // more than 1 s in all
+  for (std::size_t round = 1; round <= 5; ++round) {  // longer than the deadline in all
+    std::this_thread::sleep_for(milliseconds(400));
+    while (read < round * 600'000) {
+      const auto piece = client.read_piece();
+      ASSERT_TRUE(piece.has_value());
+      read += piece->size();
+    }
   }
-  EXPECT_EQ(read, 8'000'000U);
+  EXPECT_EQ(read + client.read_body().size(), 5'000'000U);
+  EXPECT_TRUE(client.is_body_complete());
 }
 
 class HttpStopTest : public HttpDeadlineTest {};
@@ -232,6 +238,9 @@ double processor_seconds() {
 }
 
 TEST(HttpDescriptorsTest, AcceptsAgainWhenTheSystemHasDescriptorsAgain) {
+  if (::dlsym(RTLD_DEFAULT, "__ubsan_handle_type_mismatch_v1") != nullptr) {
+    GTEST_SKIP() << "the sanitizer opens descriptors for its own checks";
+  }
   ScriptedHandler handler;
   handler.routes["/echo"] = echo;
   const auto server = start_server(free_port(), handler);

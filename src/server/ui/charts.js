@@ -52,7 +52,8 @@ class History {
   }
 
   hitShares() {
-    return this.samples.map((sample) => sample.hitShare ?? 0);
+    const known = this.samples.findIndex((sample) => sample.hitShare !== null);
+    return known < 0 ? [] : this.samples.slice(known).map((sample) => sample.hitShare ?? 0);
   }
 }
 

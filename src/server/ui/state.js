@@ -125,8 +125,10 @@ function makeRequestRow() {
   prompt.append(track);
   const state = make("td");
   state.append(make("span", "state"));
-  row.append(make("td", "label"), state, prompt, make("td", "number"), make("td", "number"),
-             make("td", "number"));
+  row.append(make("td", "label"), state, prompt, make("td", "number tokens"),
+             make("td", "number written"), make("td", "number"));
+  for (const cell of row.children) cell.setAttribute("role", "cell");
+  row.setAttribute("role", "row");
   return row;
 }
 

@@ -8,4 +8,4 @@ import { KEY, MODEL, URL_BASE } from './checks.mjs';
 const anthropic = createAnthropic({ baseURL: URL_BASE + '/anthropic/v1', apiKey: KEY });
 const calm = { providerOptions: { anthropic: { thinking: { type: 'disabled' } } } };
 await runSession({ name: 'anthropic', model: anthropic(MODEL), other: anthropic('no-such-model'),
-  calm, forced: {} });
+  calm, shaped: {} });

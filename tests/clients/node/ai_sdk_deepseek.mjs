@@ -9,4 +9,4 @@ import { KEY, MODEL, URL_BASE } from './checks.mjs';
 const deepseek = createDeepSeek({ baseURL: URL_BASE, apiKey: KEY });
 const calm = { providerOptions: { deepseek: { thinking: { type: 'disabled' } } } };
 await runSession({ name: 'deepseek', model: deepseek(MODEL), other: deepseek('no-such-model'), calm,
-  forced: calm, shapesObjects: false });
+  shaped: null });

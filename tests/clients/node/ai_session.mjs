@@ -1,14 +1,16 @@
 // One session of the AI SDK; a script names the provider's model and its options.
 
-import { generateObject, generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
+import { Output, generateText, isStepCount, jsonSchema, streamText, tool } from 'ai';
 
 import { GREETING, QUESTION, WEATHER_PARAMETERS, WEATHER_RESULT, check, expect, expectEqual,
   expectHit, expectWeather, finish, longPrompt } from './checks.mjs';
 
 // `model`: the model; `other`: a model that does not exist; `calm`: options of a call without
-// thinking; `thinking`: options of one with it; `forced`: options of one that forces a tool.
-export async function runSession({ name, model, other, calm = {}, thinking = {}, forced = {},
-  shapesObjects = true, hitShare = 0.9 }) {
+// thinking; `forced`: options of one that forces a tool; `shaped`: options of one that asks for an
+// object, null where the provider has no way that binds the model; `showsReasoning`: the provider
+// passes the text of reasoning on.
+export async function runSession({ name, model, other, calm, forced = {}, shaped = calm,
+  showsReasoning = true }) {
   const common = { model, maxRetries: 0, maxOutputTokens: 64, temperature: 0 };
   const called = [];
   const weather = tool({ description: 'Tells the weather.',
@@ -36,20 +38,21 @@ export async function runSession({ name, model, other, calm = {}, thinking = {},
   });
 
   await check('thinking', async () => {
-    const result = streamText({ ...common, ...thinking, prompt: GREETING });
+    const result = streamText({ ...common, prompt: GREETING });
     let reasoning = '';
+    let starts = 0;
     for await (const part of result.fullStream) {
       if (part.type === 'error') throw part.error;
+      if (part.type === 'reasoning-start') starts += 1;
       if (part.type === 'reasoning-delta') reasoning += part.text;
     }
-    expect(reasoning, 'there should be reasoning', await result.content);
-    expectEqual(await result.finishReason, 'length', 'finishReason');
+    expect(showsReasoning ? reasoning : starts, 'there should be reasoning', await result.content);
   });
 
   await check('tool call, its result, second step', async () => {
     called.length = 0;
-    const result = streamText({ ...common, ...forced, maxOutputTokens: 128, prompt: QUESTION,
-      tools: { weather }, stopWhen: stepCountIs(2),
+    const result = streamText({ ...common, ...forced, maxOutputTokens: 512, prompt: QUESTION,
+      tools: { weather }, stopWhen: isStepCount(2),
       prepareStep: ({ stepNumber }) => (stepNumber === 0
         ? { toolChoice: { type: 'tool', toolName: 'weather' } } : { toolChoice: 'auto' }) });
     for await (const part of result.fullStream) {
@@ -64,17 +67,17 @@ export async function runSession({ name, model, other, calm = {}, thinking = {},
 
   await check('required calls, plain', async () => {
     called.length = 0;
-    await generateText({ ...common, ...forced, maxOutputTokens: 256, prompt: QUESTION,
+    await generateText({ ...common, ...forced, maxOutputTokens: 512, prompt: QUESTION,
       tools: { weather }, toolChoice: 'required' });
     expect(called.length >= 1, 'there should be calls', called);
     called.forEach(expectWeather);
   });
 
-  if (shapesObjects) {
+  if (shaped) {
     await check('structured output', async () => {
-      const answer = await generateObject({ ...common, ...forced, maxOutputTokens: 128,
-        prompt: QUESTION, schema: jsonSchema(WEATHER_PARAMETERS) });
-      expectWeather(answer.object);
+      const answer = await generateText({ ...common, ...shaped, maxOutputTokens: 512,
+        prompt: QUESTION, output: Output.object({ schema: jsonSchema(WEATHER_PARAMETERS) }) });
+      expectWeather(answer.output);
     });
   }
 
@@ -85,7 +88,7 @@ export async function runSession({ name, model, other, calm = {}, thinking = {},
     messages.push(...first.response.messages, { role: 'user', content: 'I feel tired.' });
     const { usage } = await generateText({ ...common, ...calm, instructions, messages });
     const hit = usage.inputTokenDetails?.cacheReadTokens ?? usage.cachedInputTokens;
-    expectHit(hit, usage.inputTokens, hitShare);
+    expectHit(hit, usage.inputTokens);
   });
 
   await check('errors', async () => {

@@ -67,7 +67,7 @@ await check('thinking', async () => {
 await check('tool call and its result', async () => {
   const messages = [{ role: 'user', content: QUESTION }];
   const answer = await client.chat.completions.create({ model: MODEL, messages, tools,
-    tool_choice: named, max_tokens: 128 });
+    tool_choice: named, max_tokens: 512 });
   expectEqual(answer.choices[0].finish_reason, 'tool_calls', 'finish_reason');
   const call = answer.choices[0].message.tool_calls[0];
   expectWeather(JSON.parse(call.function.arguments));
@@ -85,7 +85,7 @@ await check('runTools, which leaves reasoning_content out', async () => {
   const weather = { type: 'function', function: { name: 'get_weather', description,
     parameters: WEATHER_PARAMETERS, parse: JSON.parse,
     function: (args) => (called.push(args), WEATHER_RESULT) } };
-  const runner = client.chat.completions.runTools({ model: MODEL, tool_choice: named, max_tokens: 128,
+  const runner = client.chat.completions.runTools({ model: MODEL, tool_choice: named, max_tokens: 512,
     messages: [{ role: 'user', content: QUESTION }], tools: [weather], stream: true });
   await runner.done();
   expectEqual(called.length, 1, 'number of calls');
@@ -94,7 +94,7 @@ await check('runTools, which leaves reasoning_content out', async () => {
 
 await check('required calls through the helper', async () => {
   const runner = client.chat.completions.stream({ model: MODEL, tools, tool_choice: 'required',
-    max_tokens: 256, messages: [{ role: 'user', content: QUESTION }] });
+    max_tokens: 512, messages: [{ role: 'user', content: QUESTION }] });
   const final = await runner.finalChatCompletion();
   const calls = final.choices[0].message.tool_calls;
   expect(calls?.length, 'there should be calls', final.choices[0]);
@@ -156,7 +156,7 @@ await check('responses: stream() helper with reasoning', async () => {
 await check('responses: tool call and its result', async () => {
   const input = [{ role: 'user', content: QUESTION }];
   const stream = client.responses.stream({ model: MODEL, input, tools: responseTools,
-    tool_choice: { type: 'function', name: 'get_weather' }, max_output_tokens: 128 });
+    tool_choice: { type: 'function', name: 'get_weather' }, max_output_tokens: 512 });
   const final = await stream.finalResponse();
   const call = final.output.find((item) => item.type === 'function_call');
   expectWeather(JSON.parse(call.arguments));
@@ -168,7 +168,7 @@ await check('responses: tool call and its result', async () => {
 
 await check('responses: structured output', async () => {
   const answer = await client.responses.parse({ ...responses, input: QUESTION,
-    max_output_tokens: 128, text: { format: zodTextFormat(Weather, 'weather') } });
+    max_output_tokens: 512, text: { format: zodTextFormat(Weather, 'weather') } });
   expectWeather(answer.output_parsed);
 });
 

@@ -47,7 +47,6 @@ def plain_answer():
     expect_equal(answer.stop_reason, "end_turn", "stop_reason")
     expect(answer.content[0].text, "there should be text", answer.content)
     expect(answer.usage.output_tokens > 0, "output tokens", answer.usage)
-    expect(answer._request_id, "a request id should be there", answer._request_id)
 
 
 @check("bearer token, /v1/messages without the /anthropic base")
@@ -92,7 +91,6 @@ def thinking():
         answer = ask([user(GREETING)], thinking=kind, max_tokens=8)
         expect_equal(answer.content[0].type, "thinking", "the first block")
         expect(answer.content[0].thinking, "there should be thinking", answer.content)
-        expect_equal(answer.stop_reason, "max_tokens", "stop_reason")
     with client.messages.stream(model=MODEL, messages=[user(GREETING)], max_tokens=8,
                                 thinking={"type": "adaptive"}) as events:
         kinds = {event.type for event in events}
@@ -105,7 +103,7 @@ def thinking():
 def tool_call():
     messages = [user(QUESTION)]
     answer = client.messages.create(model=MODEL, messages=messages, tools=[TOOL], tool_choice=NAMED,
-                                    max_tokens=128)
+                                    max_tokens=512)
     expect_equal(answer.stop_reason, "tool_use", "stop_reason")
     calls = [block for block in answer.content if block.type == "tool_use"]
     expect_equal(len(calls), 1, "number of calls")
@@ -120,7 +118,7 @@ def tool_call():
 @check("tool call streamed through the helper")
 def tool_call_stream():
     with client.messages.stream(model=MODEL, messages=[user(QUESTION)], tools=[TOOL],
-                                tool_choice={"type": "any"}, max_tokens=256) as events:
+                                tool_choice={"type": "any"}, max_tokens=512) as events:
         seen = [event.type for event in events]
         final = events.get_final_message()
     expect("input_json" in seen, "the arguments should be streamed", sorted(set(seen)))
@@ -145,7 +143,7 @@ def parallel_results():
 
 @check("structured output by parse()")
 def structured_output():
-    answer = client.messages.parse(model=MODEL, messages=[user(QUESTION)], max_tokens=128,
+    answer = client.messages.parse(model=MODEL, messages=[user(QUESTION)], max_tokens=512,
                                    output_format=Weather, thinking=NO_THINKING)
     expect(isinstance(answer.parsed_output, Weather), "the answer should be parsed",
            answer.content)

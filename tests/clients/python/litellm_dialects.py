@@ -17,7 +17,7 @@ ROUTES = {
     "deepseek": {"model": "deepseek/" + MODEL, "api_base": URL,
                  "extra_body": {"thinking": {"type": "disabled"}}},
     "anthropic": {"model": "anthropic/" + MODEL, "api_base": URL + "/anthropic",
-                  "thinking": {"type": "disabled"}},
+                  "thinking": {"type": "disabled"}, "allowed_openai_params": ["thinking"]},
 }
 
 
@@ -47,7 +47,7 @@ def stream(route):
 
 def tool_call(route):
     messages = [user(QUESTION)]
-    answer = ask(route, messages, tools=[TOOL], tool_choice=NAMED, max_tokens=128)
+    answer = ask(route, messages, tools=[TOOL], tool_choice=NAMED, max_tokens=512)
     expect_equal(answer.choices[0].finish_reason, "tool_calls", "finish_reason")
     call = answer.choices[0].message.tool_calls[0]
     expect_weather(json.loads(call.function.arguments))
@@ -59,7 +59,7 @@ def tool_call(route):
 
 def tool_call_stream(route):
     chunks = list(ask(route, [user(QUESTION)], tools=[TOOL], tool_choice="required", stream=True,
-                      max_tokens=256))
+                      max_tokens=512))
     calls = litellm.stream_chunk_builder(chunks).choices[0].message.tool_calls
     expect(calls, "there should be calls")
     for call in calls:
