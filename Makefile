@@ -6,20 +6,23 @@ SHELL := /bin/bash
 JOBS ?= 2
 CLANG_FORMAT ?= $(shell command -v clang-format-14 || echo clang-format)
 CPP_FILES = $(shell find $(wildcard src tests bench) -name '*.h' -o -name '*.cc' -o -name '*.cu')
-# The test programs that use threads: found by what they include, named as CMake names them.
-THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' \
-                   'worker_pool\.h|task_thread\.h|"engine/|"service/|std::j?thread|prefix_memory\.h' \
-                   tests | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' | sort)
-# Comparisons of many figures: with sanitizers they run the code of the other tests once more, for
-# minutes.
+# The test programs that are about threads: found by what they include, named as CMake names them.
+THREADED_PARTS = (worker_pool|task_thread|thread_group|scheduler|dispatcher|prefix_memory)\.h
+THREADED_PARTS := $(THREADED_PARTS)|(memory_overview|kept_records|sampled_turns)\.h
+THREADED_PARTS := $(THREADED_PARTS)|(memory_fixture|http_cases|api_fixture)\.h|std::j?thread
+THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' '$(THREADED_PARTS)' tests \
+                   | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' | sort)
+# Comparisons of many figures or bits: with sanitizers they run the code of the other tests once
+# more, for minutes.
 FIGURE_TESTS = golden_hf_logits_test|golden_official_logits_test|service_recall_test
+FIGURE_TESTS := $(FIGURE_TESTS)|engine_same_bits_[a-z_]*test|model_v41_work_test
 # Found by what they include, but not about threads; too slow for TSan.
-SINGLE_THREADED_TESTS = model_v41_work_test|fuzz_[a-z_]*_test|tokenizer_[a-z_]*_test
+SINGLE_THREADED_TESTS = fuzz_[a-z_]*_test|tokenizer_[a-z_]*_test|cli_[a-z_]*_test
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: help packages build test ui-test demo tokenizers format format-check check tidy sanitize \
-        sanitize-debug sanitize-tsan bench-smoke clean
+.PHONY: help packages build test ui-test clients-test demo tokenizers format format-check check \
+        tidy sanitize sanitize-debug sanitize-tsan bench-smoke clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
@@ -49,6 +52,9 @@ test: packages tokenizers ## release build and all tests
 ui-test: packages ## the page /ui in a headless browser (installs chromium-headless-shell)
 	@tools/install_packages.sh chromium-headless-shell
 	@python3 -B tests/ui/ui_test.py $(UI_TEST_OPTIONS)
+
+clients-test: build ## real clients against the server; fetches them from PyPI and npm
+	@python3 -B tests/clients/run.py
 
 format: ## format all C++ files
 	@$(CLANG_FORMAT) -i $(CPP_FILES)

@@ -16,3 +16,5 @@ endforeach()
 target_link_libraries(blob_db_bench PRIVATE RocksDB::rocksdb-shared)
 # The soak drives the same traffic as the property test of the engine.
 target_link_libraries(memory_soak_bench PRIVATE locket_test_support)
+# The load asks the server for its state with the HTTP client of the tests.
+target_link_libraries(stream_load_bench PRIVATE locket_test_support)

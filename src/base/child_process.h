@@ -21,6 +21,9 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
   ~ChildProcess();
 
+  // As the system numbers it; -1 once it was killed.
+  int process_id() const { return process_; }
+
   // The next line of its output, without its end; waits for it. kIo if the output ends before.
   [[nodiscard]] Result<std::string> read_line();
   // Ends it with SIGKILL, which it can neither see nor put off, and waits until it is gone. kIo if

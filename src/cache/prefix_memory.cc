@@ -112,9 +112,31 @@ PrefixMemory::Lookup PrefixMemory::look_up(PrefixLease& lease,
   const auto in_pages = static_cast<std::size_t>(point.position);
   if (options_.disk != nullptr && found.tree.tokens < static_cast<std::int64_t>(tokens.size())) {
     found.disk = options_.disk->find(point, tokens.subspan(in_pages), page_sizes());
-    record_miss(lease, tokens);
+    prefer_public(lease, tokens, found);
+    if (!found.is_public) record_miss(lease, tokens);
   }
   return found;
+}
+
+void PrefixMemory::prefer_public(const PrefixLease& lease, std::span<const std::int32_t> tokens,
+                                 Lookup& found) const {
+  const std::string& tenant = options_.public_tenant;
+  if (tenant.empty() || tenant == lease.tenant_) return;
+  const auto reach = [](std::size_t pages, std::int64_t parting) {
+    return static_cast<std::int64_t>(pages) * kTokensPerPage + parting;
+  };
+  const std::size_t in_memory = lease.path_.size();
+  const PrefixPoint root = root_point(root_label(tenant).root, options_.name_bits);
+  DiskMatch shared = options_.disk->find(root, tokens, page_sizes());
+  const std::int64_t own = std::max(
+      found.tree.tokens, reach(in_memory + found.disk.pages.size(), found.disk.parting_tokens));
+  const bool goes_further = reach(shared.pages.size(), shared.parting_tokens) > own;
+  if (!goes_further || shared.pages.size() < in_memory) return;
+  // Pages that the tenant has in memory come from there.
+  shared.pages.erase(shared.pages.begin(),
+                     shared.pages.begin() + static_cast<std::ptrdiff_t>(in_memory));
+  found.disk = std::move(shared);
+  found.is_public = true;
 }
 
 Status PrefixMemory::fill(const Lookup& found, std::span<const std::int32_t> tokens,
@@ -178,7 +200,8 @@ Status PrefixMemory::copy_parting(const Lookup& found, PrefixLease& lease,
     return {};
   } else {
     lease.found_.disk_tokens += tokens;
-    lease.parting_on_disk_ = *found.disk.parting;
+    // What is everybody's is never superseded by what somebody adds to it.
+    if (!found.is_public) lease.parting_on_disk_ = *found.disk.parting;
   }
   lease.found_.tokens += tokens;
   return {};

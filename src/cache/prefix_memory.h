@@ -37,7 +37,9 @@ struct PrefixMemoryOptions {
   std::string model_label;          // for people
   std::int64_t restart_tokens = 0;  // what a start without rings computes again
   DiskStore* disk = nullptr;        // null: nothing outlives the process
-  std::int32_t name_bits = 256;     // fewer only where tests want names to collide
+  // Whose prefixes on disk everybody may use: what an operator put there. Empty: nobody's.
+  std::string public_tenant = {};
+  std::int32_t name_bits = 256;  // fewer only where tests want names to collide
 };
 
 // Since the memory was made.
@@ -88,8 +90,12 @@ class PrefixMemory {
     TreeMatch tree;
     DiskMatch disk;
     std::int64_t group = 1;
+    bool is_public = false;  // `disk` is what everybody may use, not the tenant's own
   };
   Lookup look_up(PrefixLease& lease, std::span<const std::int32_t> tokens);
+  // Takes what everybody may use in place of what the tenant has on disk, if it goes further.
+  void prefer_public(const PrefixLease& lease, std::span<const std::int32_t> tokens,
+                     Lookup& found) const;
   [[nodiscard]] Status fill(const Lookup& found, std::span<const std::int32_t> tokens,
                             PrefixLease& lease, SequenceMemory& sequence);
   [[nodiscard]] Status restore_pages(const DiskMatch& match, PrefixLease& lease,

@@ -1,11 +1,13 @@
 // locket cache verify, pin and rm.
 #include <cstdio>
+#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/cache_parts.h"
 #include "cli/model_setup.h"
 #include "cli/progress_line.h"
+#include "engine/prefix_file.h"
 
 namespace locket::cli {
 namespace {
@@ -42,14 +44,43 @@ void print_report(const CacheOptions& options, const cache::VerifyReport& found)
              found.damaged == 0 ? "" : done);
 }
 
+// The prefix again, under names that every tenant finds.
+Result<cache::PageName> copy_for_everybody(const CacheOptions& options, cache::DiskStore& store,
+                                           const cache::PageName& name) {
+  LOCKET_TRY(const CacheModel model, open_cache_model(options));
+  const std::filesystem::path file =
+      store.directory() / fmt::format("public-{}.safetensors.tmp", short_name(name));
+  ProgressLine progress("copying the prefix");
+  const auto show = [&progress](std::uint64_t done, std::uint64_t total) {
+    progress.show(done, total);
+  };
+  LOCKET_TRY(const engine::PrefixFileFacts facts, engine::export_prefix(store, name, file, show));
+  const Result<engine::ImportReport> copied = engine::import_prefix(
+      {.store = store, .memory = model.memory, .tenant = engine::kPublicTenant}, file, show);
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
+  if (!copied) return tl::make_unexpected(copied.error());
+  if (copied->pages_left_out == 0) return copied->name;
+  return fail(ErrorCode::kOverBudget, fmt::format("{} of {} pages had no room in the quota",
+                                                  copied->pages_left_out, facts.pages));
+}
+
 Status pin(const CacheOptions& options) {
   LOCKET_TRY(const auto store, open_store(options, StoreUse::kWrite));
-  LOCKET_TRY(const cache::PageName name, cache::find_prefix(*store, options.name));
+  LOCKET_TRY(cache::PageName name, cache::find_prefix(*store, options.name));
+  if (options.is_public) {
+    LOCKET_TRY(name, copy_for_everybody(options, *store, name));
+  }
   LOCKET_TRY_STATUS(cache::set_pin(*store, name, options.off ? cache::Pin::kOff : cache::Pin::kOn));
   if (options.json) {
-    fmt::print("{}\n", Json{{"name", to_hex(name)}, {"pinned", !options.off}}.dump());
+    fmt::print("{}\n",
+               Json{{"name", to_hex(name)}, {"pinned", !options.off}, {"public", options.is_public}}
+                   .dump());
   } else {
-    fmt::print("{} {}\n", short_name(name), options.off ? "is no longer pinned" : "is pinned");
+    fmt::print("{} {}\n", short_name(name),
+               options.off         ? "is no longer pinned"
+               : options.is_public ? "is pinned for everybody"
+                                   : "is pinned");
   }
   return {};
 }

@@ -128,7 +128,11 @@ void add_changes(CLI::App& group, CacheOptions& options) {
   CLI::App& pin =
       add_action(group, options, Action::kPin, "keep a prefix whatever the quota says", "pin 3f9a");
   pin.add_option("NAME", options.name, kNameHelp)->required()->type_name("");
-  pin.add_flag("--off", options.off, "take the pin off");
+  auto* off = pin.add_flag("--off", options.off, "take the pin off");
+  pin.add_flag("--public", options.is_public,
+               "copy it for every tenant of a server to use: nothing in it may be secret")
+      ->excludes(off);
+  add_model_of(pin, options);
   CLI::App& rm =
       add_action(group, options, Action::kRm, "remove a prefix, or everything", "rm 3f9a");
   auto* name = rm.add_option("NAME", options.name, kNameHelp)->type_name("");

@@ -46,6 +46,7 @@ struct CacheOptions {
   bool yes = false;                // rm
   bool repair = false;             // verify
   bool off = false;                // pin
+  bool is_public = false;          // pin: for every tenant
   bool has_request = false;        // -p or --messages
   std::string name;                // first digits of a prefix's name
   std::string prompt;              // -p: one user message

@@ -8,6 +8,7 @@
 
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/open_file_limit.h"
 #include "base/result.h"
 #include "base/service_notice.h"
 #include "cli/commands.h"
@@ -18,10 +19,26 @@
 namespace locket::cli {
 namespace {
 
+// Those of the memory on disk, the log and the model.
+constexpr std::size_t kOtherFiles = 512;
+
 Status set_up_log(const server::ServerOptions& options) {
   set_log_level(options.log_level);
   set_log_style(options.log_style.value_or(log_style_of_stderr()));
   return options.log_file.empty() ? Status() : log_to_file(options.log_file);
+}
+
+// Every connection is an open file, and systems begin with a limit below what is served.
+void make_room_for_connections(std::size_t connections) {
+  const OpenFileLimit limit = raise_open_file_limit();
+  if (limit.now > limit.before) {
+    log_info(fmt::format("open files: limit raised from {} to {}", limit.before, limit.now));
+  }
+  if (limit.now == 0 || limit.now >= connections + kOtherFiles) return;
+  log_warning(
+      fmt::format("open files: at most {}, too few for {} connections; raise the hard "
+                  "limit (ulimit -Hn, LimitNOFILE=) to {} or lower --max-connections",
+                  limit.now, connections, connections + kOtherFiles));
 }
 
 void notify(std::string_view notice) {
@@ -51,6 +68,7 @@ Status serve(const ServeOptions& options) {
         log_info(count == 1 ? "shutting down; once more to end at once" : "ending now");
         if (server != nullptr) server->finish();
       });
+  make_room_for_connections(options.server.http.max_connections);
   LOCKET_TRY(server, server::Server::start(options.server,
                                            [&options](const std::function<void(double)>& progress) {
                                              return open_model(options.model, progress);

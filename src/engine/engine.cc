@@ -65,6 +65,7 @@ Status Engine::open_memory(const EngineOptions& options) {
     LOCKET_TRY(memory.identity.model, model_identity(checkpoint_, workers_));
     LOCKET_TRY_STATUS(open_disk(options.memory));
     memory.disk = disk_.get();
+    memory.public_tenant = kPublicTenant;
   }
   memory_ = std::make_unique<cache::PrefixMemory>(model_.memory().layout, pool_, memory);
   return {};

@@ -19,6 +19,9 @@
 
 namespace locket::engine {
 
+// Whose memory every other tenant may use, too: what an operator put there. No request has it.
+inline constexpr const char* kPublicTenant = "public";
+
 // What people know a checkpoint by: the name of its folder.
 std::string model_label(const std::filesystem::path& folder);
 

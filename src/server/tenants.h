@@ -9,9 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include "engine/model_memory.h"
+
 namespace locket::server {
 
-inline constexpr std::string_view kPublicTenant = "public";
+inline constexpr std::string_view kPublicTenant = engine::kPublicTenant;
 
 struct TenantParts {
   std::string_view key_name = {};    // of the caller's API key

@@ -82,10 +82,8 @@ Result<PreparedRequest> prepare_rendered(const LoadedModel& loaded, chat::Render
   PreparedRequest prepared;
   engine::GenerationRequest& generation = prepared.generation;
   const std::int64_t wanted = request.max_tokens.value_or(defaults.max_tokens);
-  LOCKET_TRY(generation.max_tokens,
-             generation_limit(
-                 context_of(loaded, defaults), prompt.ids.size(), wanted,
-                 request.max_tokens ? defaults.too_long : CompletionDefaults::TooLong::kShorten));
+  LOCKET_TRY(generation.max_tokens, generation_limit(context_of(loaded, defaults),
+                                                     prompt.ids.size(), wanted, defaults.too_long));
   generation.prompt = std::move(prompt.ids);
   generation.system_tokens = prompt.system_ids;
   generation.tenant = loaded.engine().tenant();

@@ -188,6 +188,7 @@ class MemoryWorld {
     std::int32_t name_bits = 256;
     std::size_t row_bytes = 24;
     MemoryIdentity identity = {.model = {}, .numerics_mode = "toy", .tenant = {}};
+    std::string public_tenant = {};
   };
 
   explicit MemoryWorld(const Options& options) : options_(options) { open(); }
@@ -201,12 +202,14 @@ class MemoryWorld {
       ASSERT_TRUE(disk) << disk.error().message;
       disk_ = std::move(*disk);
     }
-    memory_ = std::make_unique<PrefixMemory>(layout, *pool_,
-                                             PrefixMemoryOptions{.identity = options_.identity,
-                                                                 .model_label = "toy",
-                                                                 .restart_tokens = 300,
-                                                                 .disk = disk_.get(),
-                                                                 .name_bits = options_.name_bits});
+    memory_ =
+        std::make_unique<PrefixMemory>(layout, *pool_,
+                                       PrefixMemoryOptions{.identity = options_.identity,
+                                                           .model_label = "toy",
+                                                           .restart_tokens = 300,
+                                                           .disk = disk_.get(),
+                                                           .public_tenant = options_.public_tenant,
+                                                           .name_bits = options_.name_bits});
   }
   void close() {
     memory_.reset();

@@ -142,6 +142,48 @@ TEST(PrefixMemoryDiskTest, TwoTenantsOneFolder) {
   world.close();
 }
 
+// What an operator shares is found by everybody, and what they add to it is theirs alone.
+TEST(PrefixMemoryDiskTest, EverybodyUsesThePublicPrefix) {
+  const TestFolder folder("memory_public");
+  MemoryWorld world({.directory = folder.path(), .public_tenant = "public"});
+  const Tokens shared = random_tokens(35, 500);
+  world.request(shared, "public");
+  world.restart();
+  const Tokens a = joined(shared, random_tokens(36, 300));
+  const Tokens b = joined(shared, random_tokens(37, 300));
+  EXPECT_EQ(world.request(a, "a"), 500);
+  EXPECT_EQ(world.request(b, "b"), 500);
+  EXPECT_EQ(world.request(a, "b"), 500) << "what a has added is a's";
+  EXPECT_EQ(world.request(a, "a"), 800);
+  world.restart();
+  EXPECT_EQ(world.request(a, "a"), 800);
+  EXPECT_EQ(world.request(joined(shared, random_tokens(38, 10)), "c"), 500);
+  EXPECT_EQ(world.request(shared, "public"), 500) << "the tail of the public prefix stays";
+  {
+    WorldSequence sequence(world.memory(), world.pool(), "d");
+    ASSERT_TRUE(sequence.open(a));
+    EXPECT_TRUE(sequence.check());
+    EXPECT_EQ(sequence.restore_best_rings(), 384) << "its rings, too";
+  }
+  world.close();
+}
+
+// A tenant's own prefix that goes as far is used, and a shorter one in memory goes on.
+TEST(PrefixMemoryDiskTest, WhatIsOwnComesBeforeWhatIsPublic) {
+  const TestFolder folder("memory_public_own");
+  MemoryWorld world({.directory = folder.path(), .public_tenant = "public"});
+  const Tokens shared = random_tokens(39, 700);
+  world.request(shared, "public");
+  world.memory().flush();
+  EXPECT_EQ(world.request({shared.begin(), shared.begin() + 300}, "a"), 300);
+  world.memory().flush();
+  WorldSequence sequence(world.memory(), world.pool(), "a");
+  ASSERT_TRUE(sequence.open(joined(shared, random_tokens(40, 50))));
+  EXPECT_EQ(sequence.hit(), 700);
+  EXPECT_EQ(sequence.disk_hit(), 700 - 256) << "two pages were in memory";
+  EXPECT_TRUE(sequence.check());
+}
+
 // B10 on disk: what an arriving request has found stays until it is read, however full the disk is.
 TEST(PrefixMemoryDiskTest, B10_WhatARequestReadsIsNotEvictedMeanwhile) {
   const TestFolder folder("memory_holds");

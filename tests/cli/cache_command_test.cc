@@ -61,6 +61,28 @@ class CacheCommandTest : public testing::Test {
   TempFolder folder_;
 };
 
+// What is pinned for everybody is there a second time, for a tenant that every other one reads.
+TEST_F(CacheCommandTest, PinsAPrefixForEveryTenant) {
+  text_of({"prewarm", file("cat.json")});
+  const std::string name = names().front();
+  const json pinned = json_of({"pin", "--public", name});
+  EXPECT_EQ(pinned.at("public"), true);
+  EXPECT_NE(pinned.at("name"), name);
+  const json list = json_of({"ls", "--all"});
+  bool is_there = false;
+  for (const json& prefix : list.at("prefixes")) {
+    if (prefix.at("name") != pinned.at("name")) continue;
+    is_there = true;
+    EXPECT_EQ(prefix.at("tenant"), "public");
+    EXPECT_EQ(prefix.at("pinned"), true);
+  }
+  EXPECT_TRUE(is_there) << list.dump();
+  EXPECT_EQ(call({"pin", "--public", "--off", name}).exit_code, 2);
+  for (const auto& entry : fs::directory_iterator(memory())) {
+    EXPECT_FALSE(entry.path().string().ends_with(".tmp")) << "a copy was left behind";
+  }
+}
+
 TEST_F(CacheCommandTest, WrongUseIsToldWithWhatWouldBeRight) {
   struct WrongUse {
     std::vector<std::string> arguments;

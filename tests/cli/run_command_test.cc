@@ -155,9 +155,13 @@ TEST_F(RunMessagesTest, RefusesWhatItCannotGive) {
   const std::string start = R"({"messages": [{"role": "user", "content": "Hello!"}], )";
   expect_failure(run_messages(start + R"("n": 2})"), {"unsupported", "request.json", "n is 2"});
   expect_failure(run_messages(start + R"("logprobs": true})"), {"unsupported", "logprobs"});
-  expect_failure(run_messages(R"({"messages": [{"role": "user", "content":
-      [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}]})"),
-                 {"unsupported", "1 image"});
+  expect_failure(
+      run_messages(
+          R"({"messages": [{"role": "user", "content":
+      [{"type": "image_url", "image_url": {"url": "data:image/png;base64,)"
+          R"(iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg)"
+          R"(gg=="}}]}]})"),
+      {"unsupported", "1 image"});
 }
 
 TEST_F(RunMessagesTest, NamesFieldsThatNothingReads) {

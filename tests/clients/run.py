@@ -48,10 +48,10 @@ CLIENTS = [
     ("LangChain deepseek", "pypi:langchain-deepseek", "sdks", "langchain_deepseek_chat", 180),
     ("LangChain anthropic", "pypi:langchain-anthropic", "sdks", "langchain_anthropic_chat", 180),
     ("litellm", "pypi:litellm", "litellm", "litellm_dialects", 300),
-    ("Claude Code", "npm:@anthropic-ai/claude-code", "claude_code", "claude_code", 500),
-    ("Codex", "npm:@openai/codex", "codex", "codex", 500),
-    ("opencode", "npm:opencode-ai", "opencode", "opencode", 500),
-    ("DeepSeek harness", "pypi:deepseek-harness-sdk", "harness", "deepseek_harness", 500),
+    ("Claude Code", "npm:@anthropic-ai/claude-code", "claude_code", "claude_code", 900),
+    ("Codex", "npm:@openai/codex", "codex", "codex", 900),
+    ("opencode", "npm:opencode-ai", "opencode", "opencode", 900),
+    ("DeepSeek harness", "pypi:deepseek-harness-sdk", "harness", "deepseek_harness", 900),
 ]
 
 

@@ -219,7 +219,7 @@ TEST(SchedulerTest, ALongPromptDoesNotStopTheOthers) {
   talker->step_count = reader->step_count = &scheduler.counts().steps;
   scheduler.add(request(5000, 10, 40), talker);
   while (talker->tokens.empty()) ASSERT_TRUE(scheduler.step());
-  scheduler.add(request(5001, 2'000, 1), reader);
+  scheduler.add(request(5001, 3'500, 1), reader);
   while (!talker->has_ended()) ASSERT_TRUE(scheduler.step());
   EXPECT_FALSE(reader->has_ended());
   EXPECT_GT(reader->prompt_done, 0U) << "both go on";

@@ -87,7 +87,7 @@ TEST(ApiChatTest, EffortsHaveTheirNamesAndNumbers) {
   EXPECT_EQ(prompt("ultra"), prompt("max"));
   EXPECT_EQ(std::set({prompt("low"), prompt("high"), prompt("max")}).size(), 3U);
   EXPECT_THAT(prompt(17), HasSubstr("Effort: 17"));
-  for (const Json wrong : {Json("hard"), Json(0), Json(101), Json(1.5)}) {
+  for (const Json& wrong : {Json("hard"), Json(0), Json(101), Json(1.5)}) {
     expect_refused(
         mini_server().post(kChatPath, chat_body("Hello!", {{"reasoning_effort", wrong}})), 400,
         "reasoning_effort is " + wrong.dump());

@@ -151,7 +151,7 @@ TEST(ApiMessagesTest, ALineThatChangesWithEveryRequestIsNoPartOfThePrompt) {
 }
 
 TEST(ApiMessagesTest, UserIdsOfAnyFormAreTaken) {
-  for (const std::string user :
+  for (const std::string& user :
        {std::string("plain"), std::string(R"({"device_id":"d","account_uuid":"","session_id":"s"})"),
         std::string(900, 'x'), std::string("with spaces and ünïcode")}) {
     mini_server().ask(kMessagesPath, messages_body("Hello!", {{"metadata", {{"user_id", user}}}}));

@@ -14,6 +14,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -74,7 +75,10 @@ class AutomatonWalk {
     StateId state = 0;
     StackId stack = kBottom;
 
-    friend auto operator<=>(const Place&, const Place&) = default;
+    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator<(const Place& one, const Place& other) {
+      return std::tie(one.state, one.stack) < std::tie(other.state, other.stack);
+    }
   };
 
   struct Spot {

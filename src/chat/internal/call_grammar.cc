@@ -76,8 +76,7 @@ Result<RuleId> CallGrammar::compile_arguments(const JsonValue& parameters, std::
 
 // As members of an object, with a newline for a comma.
 Status CallGrammar::add_parameters(SchemaCompiler& compiler, const ObjectShape& shape,
-                                   Strictness strictness, const Rule& shared) {
-  const Rule rule = shared;
+                                   Strictness strictness, Rule rule) {
   AutomatonBuilder& builder = book_.builder;
   StateId first = rule.start;
   std::optional<StateId> behind;

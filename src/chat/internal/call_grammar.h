@@ -39,7 +39,7 @@ class CallGrammar {
   Result<RuleId> compile_arguments(const JsonValue& parameters, std::string_view path,
                                    Strictness strictness);
   Status add_parameters(SchemaCompiler& compiler, const ObjectShape& shape, Strictness strictness,
-                        const Rule& rule);
+                        Rule rule);
   void add_any_parameters(StateId from, StateId to);
   void add_value(const ParameterRules& rules, StateId from, StateId to);
   StateId add_tag(StateId from, std::string_view open, std::string_view rest);

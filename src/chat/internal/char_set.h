@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "chat/internal/byte_automaton.h"
@@ -16,7 +18,10 @@ struct CharRange {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
 
-  friend auto operator<=>(const CharRange&, const CharRange&) = default;
+  friend bool operator==(const CharRange&, const CharRange&) = default;
+  friend bool operator<(const CharRange& one, const CharRange& other) {
+    return std::tie(one.first, one.last) < std::tie(other.first, other.last);
+  }
 };
 
 class CharSet {
@@ -32,7 +37,10 @@ class CharSet {
   // In order, apart from each other.
   std::span<const CharRange> ranges() const { return ranges_; }
 
-  friend auto operator<=>(const CharSet&, const CharSet&) = default;
+  friend bool operator==(const CharSet&, const CharSet&) = default;
+  friend bool operator<(const CharSet& one, const CharSet& other) {
+    return one.ranges_ < other.ranges_;
+  }
 
  private:
   void tidy();

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -58,14 +59,19 @@ struct TextState {
   Utf8Place place = Utf8Place::kBetween;
   bool is_out = false;  // at the exit of the node's mark
 
-  friend auto operator<=>(const TextState&, const TextState&) = default;
+  friend bool operator<(const TextState& one, const TextState& other) {
+    return std::tie(one.node, one.place, one.is_out) <
+           std::tie(other.node, other.place, other.is_out);
+  }
 };
 
 struct NameState {
   std::optional<std::size_t> node = SpellingTree::kRoot;  // none: no name begins so
   Utf8Place place = Utf8Place::kBetween;
 
-  friend auto operator<=>(const NameState&, const NameState&) = default;
+  friend bool operator<(const NameState& one, const NameState& other) {
+    return std::tie(one.node, one.place) < std::tie(other.node, other.place);
+  }
 };
 
 }  // namespace

@@ -14,8 +14,7 @@ RuleId JsonRules::rule(Shape shape) {
   return made;
 }
 
-void JsonRules::fill(Shape shape, const Rule& shared) {
-  const Rule rule = shared;
+void JsonRules::fill(Shape shape, Rule rule) {
   switch (shape) {
     case Shape::kBlank:
       return fill_blank(rule);

@@ -51,7 +51,7 @@ class JsonRules {
   void add_items(StateId from, RuleId value, StateId end);
 
  private:
-  void fill(Shape shape, const Rule& rule);
+  void fill(Shape shape, Rule rule);
   void fill_blank(const Rule& rule);
   void fill_string(const Rule& rule);
   StateId fill_integer(const Rule& rule);

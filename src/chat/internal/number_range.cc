@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <tuple>
 
 #include "chat/internal/state_explorer.h"
 #include "chat/json_number.h"
@@ -26,7 +27,10 @@ struct NumberState {
   std::array<Order, 2> order = {Order::kEqual, Order::kEqual};
   std::uint64_t remainder = 0;
 
-  friend auto operator<=>(const NumberState&, const NumberState&) = default;
+  friend bool operator<(const NumberState& one, const NumberState& other) {
+    return std::tie(one.phase, one.is_negative, one.digits, one.order, one.remainder) <
+           std::tie(other.phase, other.is_negative, other.digits, other.order, other.remainder);
+  }
 };
 
 // The bounds of the size, without its sign.

@@ -4,7 +4,6 @@
 // Not thread-safe. Builder and JSON rules must outlive this.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -24,7 +23,9 @@ struct TextLength {
   std::size_t min = 0;
   std::optional<std::size_t> max;
 
-  friend auto operator<=>(const TextLength&, const TextLength&) = default;
+  friend bool operator<(const TextLength& one, const TextLength& other) {
+    return std::tie(one.min, one.max) < std::tie(other.min, other.max);
+  }
 };
 
 class TextRules {

@@ -16,7 +16,7 @@ from checks import URL, Checks, expect, expect_equal, expect_hit
 from relay import Relay
 
 PROGRAM = os.environ.get("LOCKET_PROGRAM")
-TURN_SECONDS = 150
+TURN_SECONDS = 300
 TOOLS_SERVER = [sys.executable, str(Path(__file__).resolve().parent / "tools_server.py")]
 
 
