@@ -75,7 +75,9 @@ bool read_options(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     if (name.starts_with("--benchmark_min_time")) {
-      options = {.streams = 24, .seconds = 2, .disconnects = 12};
+      options.streams = 24;
+      options.seconds = 2;
+      options.disconnects = 12;
       continue;
     }
     if (i + 1 == argc || !read_option(name, argv[++i], options)) return false;

@@ -143,13 +143,18 @@ std::size_t ChatStream::take_events() {
   while (!is_over()) {
     const std::size_t end = body_.find("\n\n", used);
     if (end == std::string::npos) break;
-    const std::string_view event = std::string_view(body_).substr(used, end - used);
+    std::string_view event = std::string_view(body_).substr(used, end - used);
     used = end + 2;
-    if (event.starts_with("data: ")) {
-      events += take_event(event.substr(6));
-    } else if (!event.starts_with(":")) {
-      fail(fmt::format("no event: {}", event.substr(0, kShownBytes)));
+    // Signs of life are comments with a line of their own before an event.
+    while (event.starts_with(':')) {
+      event.remove_prefix(std::min(event.find('\n'), event.size() - 1) + 1);
     }
+    if (event.empty()) continue;
+    if (!event.starts_with("data: ")) {
+      fail(fmt::format("no event: {}", event.substr(0, kShownBytes)));
+      break;
+    }
+    events += take_event(event.substr(6));
   }
   body_.erase(0, used);
   return events;

@@ -123,7 +123,7 @@ HttpHandler::Refusal ApiHandler::check_head(const HttpRequest& head) {
       break;
     }
   }
-  RequestRecord record = {.id = random_uuid(),
+  RequestRecord record = {.id = request_id(head),
                           .method = head.method,
                           .path = head.path,
                           .route = route.pattern,

@@ -49,6 +49,7 @@ void run(RequestScope& scope) {
   Result<GenerationRequest> request =
       read_generation(serving, scope.dialect, scope.exchange->request().body, scope.key_name);
   if (!request) return answer_error(scope, request.error());
+  scope.record.ignored_fields = request->request.unknown_fields;
   request->prepared.label = fmt::format("{} {}", scope.route.pattern, request->request.model);
   const auto answer = std::make_shared<GenerationAnswer>(std::move(scope), *request);
   const auto id = serving.model()->dispatcher.submit(std::move(request->prepared), answer);

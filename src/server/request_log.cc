@@ -93,6 +93,7 @@ std::string request_json(const RequestRecord& record) {
                {"status", record.status},
                {"total_ms", milliseconds(record.total_seconds)}};
   if (!record.error.empty()) json["error"] = cut(record.error);
+  if (!record.ignored_fields.empty()) json["ignored_fields"] = record.ignored_fields;
   if (record.is_generation) add_generation(record, json);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/reply_writer.h"
 #include "service/request_sink.h"
@@ -21,6 +22,8 @@ struct RequestRecord {
   std::string peer = {};    // address of the client
   std::string tenant = {};  // name of the API key; empty without keys
   std::string model = {};   // the served name; empty if no model was asked for
+  // Names of the body that nothing reads, never their values; a bounded number.
+  std::vector<std::string> ignored_fields = {};
   int status = 200;
   double total_seconds = 0;  // from its head to the last byte of the answer
 

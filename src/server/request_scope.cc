@@ -18,10 +18,14 @@ bool can_be_repeated(std::string_view id) {
 
 }  // namespace
 
+std::string request_id(const HttpRequest& request) {
+  const std::string_view wanted = request.header("x-request-id");
+  return can_be_repeated(wanted) ? std::string(wanted) : random_uuid();
+}
+
 RequestScope make_scope(Serving& serving, std::shared_ptr<HttpExchange> exchange,
                         RouteMatch route) {
   const HttpRequest& request = exchange->request();
-  const std::string_view wanted = request.header("x-request-id");
   RequestScope scope = {.serving = serving,
                         .exchange = exchange,
                         .route = std::move(route),
@@ -29,7 +33,7 @@ RequestScope make_scope(Serving& serving, std::shared_ptr<HttpExchange> exchange
   if (speaks_messages(scope.route, request.path)) scope.dialect = Dialect::kMessages;
   scope.key_name = serving.keys().check_client(request).name;
   scope.headers = serving.guard().check(request).headers;
-  scope.record.id = can_be_repeated(wanted) ? std::string(wanted) : random_uuid();
+  scope.record.id = request_id(request);
   scope.record.method = request.method;
   scope.record.path = request.path;
   scope.record.route = scope.route.pattern;

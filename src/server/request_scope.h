@@ -23,8 +23,11 @@ struct RequestScope {
   RequestRecord record = {};         // filled as far as it is known
 };
 
-// The names of one request's answer: x-request-id is the client's, if it sent one that can be
-// repeated.
+// The name of a request and its answer: the client's x-request-id, if it can be repeated, or a new
+// one.
+std::string request_id(const HttpRequest& request);
+
+// What is known of a request from its head.
 RequestScope make_scope(Serving& serving, std::shared_ptr<HttpExchange> exchange, RouteMatch route);
 
 // A whole answer, and its record.

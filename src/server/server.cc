@@ -166,11 +166,11 @@ void Server::State::keep_watch() {
     lock.lock();
   }
   lock.unlock();
-  serving.drain();
-  http->stop_listening();
+  serving.drain();  // new requests are told so, and probes see it
   lock.lock();
   while (!is_drained(monotonic_seconds())) changed.wait_for(lock, kLook);
   lock.unlock();
+  http->stop_listening();
   if (ServedModel* served = serving.model()) {
     served->dispatcher.cancel_all();
     while (!served->dispatcher.is_idle()) {

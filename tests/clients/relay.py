@@ -51,10 +51,6 @@ class Exchange:
                 result = read_usage(usage) or result
         return result
 
-    def forced_tool_was_called(self):
-        return any(word in self.answer for word in (b'"tool_use"', b'"function_call"',
-                                                    b'"tool_calls"'))
-
 
 def read_usage(usage):
     if "prompt_tokens" in usage:
@@ -67,10 +63,22 @@ def read_usage(usage):
     return None
 
 
+def keep_required(tool):
+    """Takes optional arguments out of a tool: a small model does not find the end of a text."""
+    holder = tool.get("function") or tool
+    schema = holder.get("input_schema") or holder.get("parameters") or {}
+    required = schema.get("required") or []
+    properties = schema.get("properties") or {}
+    schema["properties"] = {name: properties[name] for name in required}
+
+
 def force_tool(path, body, name):
     """The body with a call of tool `name` forced, in the words of the dialect of `path`; thinking
     is left out, since it and a forced call exclude each other."""
     body = {key: value for key, value in body.items() if key not in ("thinking", "reasoning")}
+    for tool in body["tools"]:
+        if (tool.get("function") or tool).get("name") == name:
+            keep_required(tool)
     if path.endswith("/messages"):
         return body | {"tool_choice": {"type": "tool", "name": name}, "max_tokens": FORCED_TOKENS}
     if path.endswith("/responses"):

@@ -32,18 +32,21 @@ INSIDE = "LOCKET_CLIENTS_INSIDE"
 READY_SECONDS = 120
 DEAD_PROXY = "http://127.0.0.1:9"
 
-# name, package that is pinned, kind, script, seconds
+# name, packages whose versions are shown, kind, script, seconds
 CLIENTS = [
     ("openai (Python), chat", "pypi:openai", "sdks", "openai_chat", 180),
     ("openai (Python), Responses", "pypi:openai", "sdks", "openai_responses", 180),
     ("openai (Node)", "npm:openai", "node", "openai_node", 180),
     ("anthropic (Python)", "pypi:anthropic", "sdks", "anthropic_messages", 180),
     ("anthropic (Node)", "npm:@anthropic-ai/sdk", "node", "anthropic_node", 180),
-    ("ai with @ai-sdk/openai-compatible", "npm:@ai-sdk/openai-compatible", "node",
+    ("ai with @ai-sdk/openai-compatible", "npm:ai npm:@ai-sdk/openai-compatible", "node",
      "ai_sdk_compatible", 180),
-    ("ai with @ai-sdk/deepseek", "npm:@ai-sdk/deepseek", "node", "ai_sdk_deepseek", 180),
-    ("ai with @ai-sdk/openai", "npm:@ai-sdk/openai", "node", "ai_sdk_openai", 180),
-    ("ai with @ai-sdk/anthropic", "npm:@ai-sdk/anthropic", "node", "ai_sdk_anthropic", 180),
+    ("ai with @ai-sdk/deepseek", "npm:ai npm:@ai-sdk/deepseek", "node",
+     "ai_sdk_deepseek", 180),
+    ("ai with @ai-sdk/openai", "npm:ai npm:@ai-sdk/openai", "node",
+     "ai_sdk_openai", 180),
+    ("ai with @ai-sdk/anthropic", "npm:ai npm:@ai-sdk/anthropic", "node",
+     "ai_sdk_anthropic", 180),
     ("LangChain openai", "pypi:langchain-openai", "sdks", "langchain_openai_chat", 180),
     ("LangChain deepseek", "pypi:langchain-deepseek", "sdks", "langchain_deepseek_chat", 180),
     ("LangChain anthropic", "pypi:langchain-anthropic", "sdks", "langchain_anthropic_chat", 180),
@@ -51,7 +54,7 @@ CLIENTS = [
     ("Claude Code", "npm:@anthropic-ai/claude-code", "claude_code", "claude_code", 900),
     ("Codex", "npm:@openai/codex", "codex", "codex", 900),
     ("opencode", "npm:opencode-ai", "opencode", "opencode", 900),
-    ("DeepSeek harness", "pypi:deepseek-harness-sdk", "harness", "deepseek_harness", 900),
+    ("DeepSeek harness", "pypi:deepseek-harness-sdk", "harness", "harness_session", 900),
 ]
 
 
@@ -182,7 +185,8 @@ def run_all(clients, only, url, key):
             continue
         word, text = run_client(clients, client, url, key)
         totals[word] += 1
-        print(f"{client[0]} {known[client[1]]}: {word}: {text}", flush=True)
+        shown = " and ".join(known[package] for package in client[1].split())
+        print(f"{client[0]} {shown}: {word}: {text}", flush=True)
     print(", ".join(f"{totals[word]} {word}" for word in ("passed", "failed", "skipped")))
     return 0 if totals["failed"] == 0 and totals["passed"] > 0 else 1
 
@@ -205,7 +209,9 @@ def main():
     os.environ["LOCKET_API_KEY"] = key
     memory = clients.build / "memory"
     shutil.rmtree(memory, ignore_errors=True)
-    arguments = [options.locket, "serve", options.model, "--port", "0", "--memory", memory]
+    arguments = [options.locket, "serve", options.model, "--port", "0", "--memory", memory,
+                 # Small enough that clients see such signs while a prompt is read.
+                 "--sse-ping-interval", "1"]
     with Server([str(word) for word in arguments], clients.build / "server.log") as server:
         return run_all(clients, options.only, server.url, key)
 

@@ -26,7 +26,7 @@
 
 namespace locket::server {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 using test_support::HttpCall;
 using test_support::HttpClient;
 using test_support::HttpReply;
@@ -54,6 +54,7 @@ inline ServerOptions quiet_options() {
   ServerOptions options;
   options.http.port = 0;
   options.logs_requests = false;
+  options.rates_interval = std::chrono::milliseconds(0);
   return options;
 }
 

@@ -29,11 +29,9 @@ using ExchangePtr = std::shared_ptr<HttpExchange>;
 class Signal {
  public:
   void set() {
-    {
-      const std::lock_guard lock(mutex_);
-      count_ += 1;
-    }
-    changed_.notify_all();
+    const std::lock_guard lock(mutex_);
+    count_ += 1;
+    changed_.notify_all();  // with the lock: the one who waits may let the signal go
   }
   // Whether it has been set `count` times, in time.
   bool wait(std::size_t count = 1) {

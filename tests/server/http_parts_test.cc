@@ -139,6 +139,21 @@ TEST(AnswerChannelTest, WakesOncePerTakeAndHandsOverAllAtOnce) {
   EXPECT_EQ(wakes, 2);
 }
 
+TEST(AnswerChannelTest, WhatComesWhileAReaderIsSlowWakesAgain) {
+  int wakes = 0;
+  AnswerChannel channel([&] { wakes += 1; });
+  channel.start_stream({});
+  channel.take();
+  channel.report_unsent(100);
+  channel.write("a");
+  channel.write("b");
+  EXPECT_EQ(wakes, 2);
+  channel.report_unsent(50);  // nothing was taken
+  channel.write("c");
+  EXPECT_EQ(wakes, 3);
+  EXPECT_EQ(channel.take().bytes, "abc");
+}
+
 TEST(AnswerChannelTest, ReportsTheBacklogOncePerTurn) {
   AnswerChannel channel([] {});
   std::vector<HttpExchange::Backlog> news;

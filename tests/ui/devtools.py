@@ -23,7 +23,8 @@ class Browser:
     """One process with one page. Errors that the page reports are collected in `errors`."""
 
     def __init__(self, program):
-        self.profile = tempfile.TemporaryDirectory(prefix="locket_ui_")
+        self.profile = tempfile.TemporaryDirectory(prefix="locket_ui_",
+                                                   ignore_cleanup_errors=True)
         to_read, self._to = os.pipe()
         self._from, from_write = os.pipe()
         # Above the numbers that the browser wants its pipes under.
@@ -53,8 +54,13 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
+        self._session = None
+        try:
+            self.call("Browser.close")
+            self.process.wait(SECONDS)
+        except (OSError, RuntimeError, TimeoutError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
         os.close(self._to)
         os.close(self._from)
         self.profile.cleanup()

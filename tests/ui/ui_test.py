@@ -278,7 +278,7 @@ class StubbedTest(PageTest):
         self.assertEqual([round(float(width[:-1])) for width in widths], [60, 12])
         self.assertEqual(self.text("#ram-amount"), "11.4 GiB of 16.0 GiB")
         self.assertEqual(self.text("#disk-amount"), "58.3 GiB of 200 GiB")
-        self.assertEqual(self.text("#bill-today"), "$2.64 on 2026-11-30")
+        self.assertEqual(self.text("#bill-today"), "$2.637 on 2026-11-30")
         self.assertEqual(self.count("#bill-days tr"), 3)
         self.assertEqual(self.text("#bill-callers tr td"), "team-a")
 

@@ -115,6 +115,7 @@ void AnswerChannel::report_unsent(std::size_t bytes) {
   auto news = HttpExchange::Backlog::kFull;
   {
     const std::lock_guard lock(mutex_);
+    is_woken_ = false;
     if (!backlog_) return;
     const std::size_t waiting = bytes + parcel_.bytes.size();
     const bool turns = is_full_ ? waiting < high_ / 2 || waiting == 0 : waiting > high_;

@@ -56,7 +56,8 @@ class AnswerChannel {
   };
   // Everything since the last call.
   Parcel take();
-  // How much of what was taken still waits for the reader.
+  // How much of what was taken still waits for the reader. Also says that the connection has
+  // looked: what is put in afterwards wakes it again, even if it takes nothing yet.
   void report_unsent(std::size_t bytes);
   // The connection is over; nothing is taken any more.
   void close();
@@ -80,7 +81,7 @@ class AnswerChannel {
   BacklogCall backlog_;
   std::size_t high_ = 0;
   bool is_full_ = false;
-  bool is_woken_ = false;  // and has not taken yet
+  bool is_woken_ = false;  // and has not looked since
   bool is_lost_ = false;   // closed before the answer was finished
   State state_ = State::kWaiting;
   Parcel parcel_;

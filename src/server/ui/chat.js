@@ -68,7 +68,9 @@ class AnswerView {
   }
 
   end() {
-    this.foldReasoning();
+    // Thoughts that led to nothing are all there is to see.
+    if (this.content.length > 0) this.foldReasoning();
+    else setText(this.summary, "Thoughts");
     this.root.classList.remove("busy");
   }
 }
@@ -230,7 +232,8 @@ function answerFacts(answer) {
     const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
     facts.push(`${formatCount(cached)} of ${formatCount(usage.prompt_tokens)} remembered`);
   }
-  facts.push(`first after ${formatAge((answer.first - answer.sent) / 1000)}`);
+  const wait = answer.first - answer.sent;
+  facts.push(`first after ${wait < 1000 ? `${Math.round(wait)} ms` : formatAge(wait / 1000)}`);
   return facts.join(" · ");
 }
 

@@ -73,7 +73,7 @@ function formatAge(seconds) {
 
 // `largest`: of the column, so that its points stand below each other.
 function formatMoney(value, largest) {
-  const digits = largest < 1 ? 4 : largest < 100 ? 3 : 2;
+  const digits = largest < 0.01 ? 6 : largest < 1 ? 4 : largest < 100 ? 3 : 2;
   return `$${value.toLocaleString("en-US", {
     minimumFractionDigits: digits, maximumFractionDigits: digits,
   })}`;

@@ -69,6 +69,7 @@ class Board {
     if (count > requests.length) parts.push(`${formatCount(requests.length)} shown`);
     setText(byId("requests-count"), parts.join(" · "));
     byId("requests").hidden = requests.length === 0;
+    byId("requests-legend").hidden = requests.length === 0;
     byId("requests-empty").hidden = requests.length > 0;
     fillList(byId("request-rows"), requests, makeRequestRow, fillRequestRow);
   }
@@ -95,13 +96,14 @@ class Board {
     const more = prefixes.left_out > 0 ? `, ${formatCount(prefixes.left_out)} smaller ones` : "";
     setText(byId("tree-count"), shown + more + (prefixes.complete ? "" : ", and more"));
     byId("tree").hidden = prefixes.nodes.length === 0;
+    byId("tree-legend").hidden = prefixes.nodes.length === 0;
     byId("tree-empty").hidden = prefixes.nodes.length > 0;
   }
 
   showBill({ days, callers }) {
     const sum = (bill) => bill.hit + bill.miss + bill.output;
     const newest = days.at(-1);
-    setText(byId("bill-today"), newest ? `${formatMoney(sum(newest), 100)} on ${newest.day}` : "");
+    setText(byId("bill-today"), newest ? `${formatMoney(sum(newest), sum(newest))} on ${newest.day}` : "");
     byId("bill").hidden = !newest;
     byId("bill-empty").hidden = Boolean(newest);
     const largest = Math.max(...days.map(sum));
@@ -163,7 +165,7 @@ function makeBillRow() {
 // A limit of 0: there is none.
 function showMeter(name, used, limit) {
   const share = limit > 0 ? Math.min(1, used / limit) : 0;
-  byId(`${name}-bar`).style.width = `${100 * share}%`;
+  byId(`${name}-bar`).style.width = used > 0 ? `max(3px, ${100 * share}%)` : "0";
   const of = limit > 0 ? `of ${formatBytes(limit)}` : "without a limit";
   setText(byId(`${name}-amount`), `${formatBytes(used)} ${of}`);
 }

@@ -1,5 +1,6 @@
 """What the scripts of agents share: a relay in front of the server, a folder of their own, and the
-three checks of a session: stream to the end, a second turn that hits, a tool call and its result.
+checks of a session: stream to the end, a second turn that hits, another session that hits, a tool
+call and its result.
 
 The small model never decides to call a tool. The relay forces one call (see relay.py); the agent
 runs the tool and sends the result back by itself.
@@ -17,6 +18,7 @@ from relay import Relay
 
 PROGRAM = os.environ.get("LOCKET_PROGRAM")
 TURN_SECONDS = 300
+NEW_SESSION_SHARE = 0.5  # an agent's rules hold dates, folders and ids
 TOOLS_SERVER = [sys.executable, str(Path(__file__).resolve().parent / "tools_server.py")]
 
 
@@ -63,6 +65,15 @@ class AgentSession:
             expect(usage, "the answer should have usage", relay.exchanges[-1].answer[-300:])
             expect_hit(*usage)
             check.note(f"{prefix}second turn: {usage[0]} of {usage[1]} prompt tokens were hits")
+
+        @check(prefix + "new session hits")
+        def new_session():
+            before = len(relay.exchanges)
+            expect(self._start("Hello!"), "the agent should report an answer")
+            usage = max((exchange.hit_and_prompt() for exchange in relay.exchanges[before:]),
+                        key=lambda pair: pair[1])
+            expect_hit(*usage, least=NEW_SESSION_SHARE)
+            check.note(f"{prefix}new session: {usage[0]} of {usage[1]}")
 
         @check(prefix + "tool call (forced by the relay) and its result")
         def tool_call():

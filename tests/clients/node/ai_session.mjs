@@ -84,9 +84,12 @@ export async function runSession({ name, model, other, calm, forced = {}, shaped
   await check('second turn hits', async () => {
     const instructions = longPrompt(`ai sdk ${name}`);
     const messages = [{ role: 'user', content: GREETING }];
-    const first = await generateText({ ...common, ...calm, instructions, messages });
-    messages.push(...first.response.messages, { role: 'user', content: 'I feel tired.' });
+    const first = streamText({ ...common, ...calm, instructions, messages });
+    messages.push(...(await first.response).messages, { role: 'user', content: 'I feel tired.' });
     const { usage } = await generateText({ ...common, ...calm, instructions, messages });
+    const before = await first.usage;
+    expect(usage.inputTokens >= before.inputTokens + before.outputTokens,
+      'the first answer should be in the second prompt', [before, usage]);
     const hit = usage.inputTokenDetails?.cacheReadTokens ?? usage.cachedInputTokens;
     expectHit(hit, usage.inputTokens);
   });

@@ -99,6 +99,15 @@ def thinking():
     expect_equal(final.content[0].type, "thinking", "the first block")
 
 
+@check("thinking goes back")
+def thinking_back():
+    messages = [user(GREETING)]
+    options = {"thinking": {"type": "adaptive"}, "max_tokens": 32}
+    messages.append({"role": "assistant", "content": ask(messages, **options).content})
+    messages.append(user(GREETING))
+    expect(ask(messages, **options).content, "there should be an answer")
+
+
 @check("tool call and its result")
 def tool_call():
     messages = [user(QUESTION)]
@@ -171,13 +180,13 @@ def second_turn():
     system = [{"type": "text", "text": long_prompt("anthropic messages"),
                "cache_control": {"type": "ephemeral"}}]
     messages = [user(GREETING)]
-    first = ask(messages, system=system)
+    with client.messages.stream(model=MODEL, messages=messages, system=system, max_tokens=64,
+                                thinking=NO_THINKING) as events:
+        first = events.get_final_message()
     expect(first.usage.cache_read_input_tokens < 200, "the first turn should be new", first.usage)
     messages.append({"role": "assistant", "content": first.content})
     messages.append(user("I feel tired."))
-    with client.messages.stream(model=MODEL, messages=messages, system=system, max_tokens=32,
-                                thinking=NO_THINKING) as events:
-        usage = events.get_final_message().usage
+    usage = ask(messages, system=system, max_tokens=32).usage
     expect_hit(usage.cache_read_input_tokens,
                usage.input_tokens + usage.cache_read_input_tokens
                + (usage.cache_creation_input_tokens or 0))

@@ -175,7 +175,9 @@ def structured_output():
 @check("second turn hits")
 def second_turn():
     messages = [{"role": "system", "content": long_prompt("openai chat")}, user(GREETING)]
-    first = ask(messages)
+    with client.chat.completions.stream(model=MODEL, messages=messages, max_tokens=512,
+                                        temperature=0, extra_body=NO_THINKING) as events:
+        first = events.get_final_completion()
     expect(first.usage.prompt_cache_hit_tokens < 200, "the first turn should be new", first.usage)
     messages.append(first.choices[0].message.model_dump(exclude_none=True))
     messages.append(user("I feel tired."))

@@ -75,6 +75,16 @@ def thinking():
     expect("response.reasoning_text.delta" in seen, "reasoning deltas", seen)
 
 
+@check("reasoning goes back")
+def reasoning_back():
+    given = [{"role": "user", "content": GREETING}]
+    options = {"reasoning": {"effort": "low"}, "include": ["reasoning.encrypted_content"]}
+    first = ask(given, **options)
+    expect_equal(first.output[0].type, "reasoning", "the first item")
+    after = ask(given + first.output + [{"role": "user", "content": GREETING}], **options)
+    expect(after.output, "there should be an answer", after)
+
+
 @check("tool call and its result")
 def tool_call():
     given = [{"role": "user", "content": QUESTION}]
@@ -121,15 +131,16 @@ def structured_output():
 
 @check("second turn hits")
 def second_turn():
-    options = {"instructions": long_prompt("openai responses"), "store": False}
+    options = {"model": MODEL, "instructions": long_prompt("openai responses"), "store": False,
+               "reasoning": NO_THINKING, "temperature": 0}
     given = [{"role": "user", "content": GREETING}]
-    first = ask(given, **options)
+    with client.responses.stream(input=given, max_output_tokens=512, **options) as events:
+        first = events.get_final_response()
+    expect(first.usage.input_tokens_details.cached_tokens < 200, "the first turn should be new",
+           first.usage)
     given += first.output
     given.append({"role": "user", "content": "I feel tired."})
-    with client.responses.stream(model=MODEL, input=given, max_output_tokens=32,
-                                 reasoning=NO_THINKING, **options) as events:
-        seen = list(events)
-    usage = seen[-1].response.usage
+    usage = client.responses.create(input=given, max_output_tokens=32, **options).usage
     expect_hit(usage.input_tokens_details.cached_tokens, usage.input_tokens)
 
 

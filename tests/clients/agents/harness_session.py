@@ -16,14 +16,18 @@ def run_profile(check, relay, profile):
     with DeepSeekHarness(base_url=relay.url, api_key=KEY, model=MODEL, max_tokens=512,
                          profile=profile, cwd=str(fresh_folder("work-" + profile)),
                          dsh_home=str(fresh_folder("home-" + profile))) as harness:
-        session = harness.start_session()
+        sessions = []
 
-        def turn(text):
-            result = session.run(text)
+        def go_on(text):
+            result = sessions[-1].run(text)
             print(result.finish_reason, result.final_response, file=sys.stderr)
             return result.finish_reason
 
-        AgentSession(turn, turn, TOOLS[profile]).run(check, relay, profile + ": ")
+        def start(text):
+            sessions.append(harness.start_session())
+            return go_on(text)
+
+        AgentSession(start, go_on, TOOLS[profile]).run(check, relay, profile + ": ")
 
 
 def main():
