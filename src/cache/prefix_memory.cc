@@ -59,7 +59,9 @@ RootLabel PrefixMemory::root_label(const std::string& tenant) const {
 
 MemoryCounts PrefixMemory::counts() const {
   const std::lock_guard lock(mutex_);
-  return counts_;
+  MemoryCounts counts = counts_;
+  counts.tokens = tree_.token_count();
+  return counts;
 }
 
 Result<PrefixLease> PrefixMemory::open(const std::string& tenant,

@@ -44,6 +44,7 @@ struct PrefixMemoryOptions {
 
 // Since the memory was made.
 struct MemoryCounts {
+  std::int64_t tokens = 0;  // in memory now
   std::uint64_t lookups = 0;
   std::uint64_t hit_tokens = 0;
   std::uint64_t pages_evicted = 0;      // from memory

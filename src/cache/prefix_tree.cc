@@ -95,6 +95,7 @@ NodeId PrefixTree::add(NodeId parent, std::span<const std::int32_t> tokens, Page
   index(id);
   live_nodes_ += 1;
   node_bytes_ += bytes_of(added);
+  tokens_ += static_cast<std::int64_t>(added.tokens.size());
   return id;
 }
 
@@ -110,6 +111,7 @@ TreeNode PrefixTree::remove(NodeId id) {
   free_.push_back(id);
   live_nodes_ -= 1;
   node_bytes_ -= bytes_of(removed);
+  tokens_ -= static_cast<std::int64_t>(removed.tokens.size());
   return removed;
 }
 

@@ -100,6 +100,8 @@ class PrefixTree {
   std::optional<TreeVictim> choose_victim(std::uint64_t now) const;
 
   std::int64_t node_count() const { return live_nodes_; }
+  // Of all nodes.
+  std::int64_t token_count() const { return tokens_; }
   // Above every id in use.
   NodeId id_end() const { return static_cast<NodeId>(nodes_.size()); }
   // Bytes that the nodes themselves take, pages and snapshots left out.
@@ -123,6 +125,7 @@ class PrefixTree {
   Order leaves_;
   Order snapshots_;
   std::int64_t live_nodes_ = 0;
+  std::int64_t tokens_ = 0;
   std::uint64_t node_bytes_ = 0;
 };
 

@@ -14,7 +14,12 @@ MemoryStatus memory_status(Engine& engine) {
                          .ram_used_bytes = engine.pool().used_bytes(),
                          .ram_budget_bytes = engine.pool().budget_bytes()};
   if (engine.memory() != nullptr) {
-    status.ram_evicted_pages = engine.memory()->counts().pages_evicted;
+    const cache::MemoryCounts counts = engine.memory()->counts();
+    status.ram_evicted_pages = counts.pages_evicted;
+    if (counts.tokens > 0) {
+      status.measured_bytes_per_token =
+          static_cast<double>(status.ram_used_bytes) / static_cast<double>(counts.tokens);
+    }
   }
   const cache::DiskStore* disk = disk_of(engine);
   if (disk == nullptr) return status;

@@ -10,7 +10,10 @@
 namespace locket::engine {
 
 struct MemoryStatus {
-  double bytes_per_token = 0;  // of the model's layout: what a page costs per token
+  double bytes_per_token = 0;  // of the model's layout: what a full page costs per token
+  // What a remembered token really costs now: all bytes of the budget that are in use (pages that
+  // are not full, rings, bookkeeping), per token that can be found. 0: there is none.
+  double measured_bytes_per_token = 0;
   std::uint64_t ram_used_bytes = 0;
   std::uint64_t ram_budget_bytes = 0;
   std::uint64_t ram_evicted_pages = 0;

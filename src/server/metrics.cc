@@ -122,6 +122,9 @@ struct Metrics::State {
                                  "Prompt tokens of ended requests that were not remembered");
   Counter& replayed = counter("locket_cache_replayed_tokens_total",
                               "Prompt tokens of ended requests that the decoder read again");
+  Gauge& measured_bytes_per_token =
+      gauge("locket_cache_measured_bytes_per_token",
+            "Bytes of RAM in use for each token that is remembered there");
   Gauge& bytes_per_token =
       gauge("locket_cache_bytes_per_token", "Bytes that one token takes in the memory");
   Gauge& ram_bytes = gauge("locket_cache_ram_bytes", "Bytes of the memory in RAM");
@@ -282,6 +285,7 @@ void Metrics::set_memory(const MemoryNumbers& memory) {
   const double used = as_double(memory.ram_used_bytes);
   const double budget = as_double(memory.ram_budget_bytes);
   state_->bytes_per_token.Set(memory.bytes_per_token);
+  state_->measured_bytes_per_token.Set(memory.measured_bytes_per_token);
   state_->ram_bytes.Set(used);
   state_->ram_budget.Set(budget);
   state_->vllm_usage.Set(budget > 0 ? used / budget : 0);

@@ -17,7 +17,8 @@ namespace locket::server {
 
 // The state of the memory, and what it has done since the start.
 struct MemoryNumbers {
-  double bytes_per_token = 0;  // of the model's layout
+  double bytes_per_token = 0;           // of the model's layout
+  double measured_bytes_per_token = 0;  // of what is in RAM now, with everything; 0: nothing
   std::uint64_t ram_used_bytes = 0;
   std::uint64_t ram_budget_bytes = 0;
   std::uint64_t disk_used_bytes = 0;

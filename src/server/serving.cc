@@ -98,6 +98,7 @@ MemoryNumbers Serving::memory_numbers() const {
   if (served == nullptr) return {};
   const engine::MemoryStatus status = engine::memory_status(served->loaded.engine());
   return {.bytes_per_token = status.bytes_per_token,
+          .measured_bytes_per_token = status.measured_bytes_per_token,
           .ram_used_bytes = status.ram_used_bytes,
           .ram_budget_bytes = status.ram_budget_bytes,
           .disk_used_bytes = status.disk_used_bytes,

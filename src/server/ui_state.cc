@@ -97,6 +97,7 @@ std::string requests_json(std::vector<RequestProgress> requests) {
 std::string memory_json(const MemoryNumbers& memory) {
   return JsonObject()
       .real("bytes_per_token", memory.bytes_per_token)
+      .real("measured_bytes_per_token", memory.measured_bytes_per_token)
       .count("ram_used_bytes", memory.ram_used_bytes)
       .count("ram_budget_bytes", memory.ram_budget_bytes)
       .count("disk_used_bytes", memory.disk_used_bytes)

@@ -190,6 +190,7 @@ TEST(MetricsTest, CountersFollowTheDispatcherAndNeverGoBack) {
 TEST(MetricsTest, ShowsTheMemory) {
   Metrics metrics("m");
   metrics.set_memory({.bytes_per_token = 1234.5,
+                      .measured_bytes_per_token = 1300.5,
                       .ram_used_bytes = 250,
                       .ram_budget_bytes = 1000,
                       .disk_used_bytes = 5,
@@ -201,6 +202,7 @@ TEST(MetricsTest, ShowsTheMemory) {
                       .disk_write_seconds = 0.25});
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"locket_cache_bytes_per_token", "1234.5"},
+      {"locket_cache_measured_bytes_per_token", "1300.5"},
       {"locket_cache_ram_bytes", "250"},
       {"locket_cache_ram_budget_bytes", "1000"},
       {R"(vllm:kv_cache_usage_perc{model_name="m"})", "0.25"},

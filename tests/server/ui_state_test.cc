@@ -72,6 +72,7 @@ TEST(UiStateTest, TellsSumsSinceTheStart) {
                 .generated_tokens = 7,
                 .preemptions = 8};
   state.memory = {.bytes_per_token = 5412.5,
+                  .measured_bytes_per_token = 5500,
                   .ram_used_bytes = 1,
                   .ram_budget_bytes = 2,
                   .disk_used_bytes = 3,
@@ -83,7 +84,8 @@ TEST(UiStateTest, TellsSumsSinceTheStart) {
   const json told = parsed(state);
   EXPECT_EQ(told["load"], json::parse(R"({"queued": 1, "running": 2, "paused": 3, "steps": 4,
       "prompt_tokens": 5, "hit_tokens": 6, "generated_tokens": 7, "preemptions": 8})"));
-  EXPECT_EQ(told["memory"], json::parse(R"({"bytes_per_token": 5412.5, "ram_used_bytes": 1,
+  EXPECT_EQ(told["memory"], json::parse(R"({"bytes_per_token": 5412.5,
+                                            "measured_bytes_per_token": 5500.0, "ram_used_bytes": 1,
       "ram_budget_bytes": 2, "disk_used_bytes": 3, "disk_quota_bytes": 4, "ram_evictions": 5,
       "disk_evictions": 6, "disk_corrupt": 7, "disk_written_bytes": 1099511627776})"));
 }

@@ -264,7 +264,7 @@ class StubbedTest(PageTest):
         self.assertAlmostEqual(self.number("#read-rate"), stub_server.Stub.READ_PER_SECOND,
                                delta=70)
         self.assertAlmostEqual(self.number("#hit-rate"), 90, delta=0.5)
-        self.assertEqual(self.text("#token-bytes"), "5,413")
+        self.assertEqual(self.text("#token-bytes"), "5,480")
 
     def test_shows_requests_memory_and_bill(self):
         self.open()

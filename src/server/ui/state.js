@@ -76,9 +76,13 @@ class Board {
 
   showMemory(memory) {
     const hasModel = memory.bytes_per_token > 0;
-    setText(byId("token-bytes"), hasModel ? formatCount(memory.bytes_per_token) : "–");
+    const isMeasured = memory.measured_bytes_per_token > 0;
+    const bytes = isMeasured ? memory.measured_bytes_per_token : memory.bytes_per_token;
+    setText(byId("token-bytes"), hasModel ? formatCount(bytes) : "–");
+    setText(byId("token-bytes-kind"), isMeasured ? "measured" : "in full pages");
     const room = memory.ram_budget_bytes / memory.bytes_per_token;
-    setText(byId("token-bytes-foot"), hasModel ? `RAM holds ${formatShort(room)} tokens` : "");
+    const foot = `${formatCount(memory.bytes_per_token)} in full pages, room for ${formatShort(room)}`;
+    setText(byId("token-bytes-foot"), hasModel ? foot : "");
     showMeter("ram", memory.ram_used_bytes, memory.ram_budget_bytes);
     showMeter("disk", memory.disk_used_bytes, memory.disk_quota_bytes);
     const notes = [`${formatBytes(memory.disk_written_bytes)} written`];
