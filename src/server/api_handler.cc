@@ -17,36 +17,6 @@ constexpr int kForbidden = 403;
 constexpr int kWrongMethod = 405;
 constexpr int kUnavailable = 503;
 
-// What needs the model.
-bool needs_model(Route route) {
-  switch (route) {
-    case Route::kChat:
-    case Route::kCompletions:
-    case Route::kResponses:
-    case Route::kMessages:
-    case Route::kCountTokens:
-    case Route::kTokenize:
-    case Route::kDetokenize:
-    case Route::kRenderChat:
-      return true;
-    case Route::kHealth:
-    case Route::kLive:
-    case Route::kReady:
-    case Route::kHello:
-    case Route::kPage:
-    case Route::kPageState:
-    case Route::kMetrics:
-    case Route::kVersion:
-    case Route::kModels:
-    case Route::kModel:
-    case Route::kUnsupported:
-    case Route::kNone:
-    case Route::kCount:
-      break;
-  }
-  return false;
-}
-
 ApiError loading_error(const Serving& serving) {
   if (serving.stage() == Serving::Stage::kFailed) {
     return plain_error(kUnavailable, "the model could not be loaded; the server's log says why");
@@ -64,7 +34,8 @@ struct Refused {
 // What is wrong with a request whatever its body says.
 std::optional<Refused> find_fault(const Serving& serving, const HttpRequest& head,
                                   const RouteMatch& route) {
-  if (!is_open_route(route.route)) {
+  const RouteFacts facts = facts_of(route.route);
+  if (!facts.is_open) {
     const KeyCheck key = serving.keys().check_client(head);
     if (key.outcome != KeyCheck::Outcome::kAllowed) {
       ApiError error = invalid_key_error();
@@ -83,11 +54,10 @@ std::optional<Refused> find_fault(const Serving& serving, const HttpRequest& hea
         api_error({ErrorCode::kUnsupported, "files are not offered: this server reads text only"})};
   }
   const bool is_closing = serving.stage() == Serving::Stage::kDraining;
-  if (needs_model(route.route) && is_closing) {
+  if (facts.needs_model && is_closing) {
     return Refused{plain_error(kUnavailable, "the server is shutting down; ask again later")};
   }
-  if (needs_model(route.route) && serving.model() == nullptr)
-    return Refused{loading_error(serving)};
+  if (facts.needs_model && serving.model() == nullptr) return Refused{loading_error(serving)};
   return std::nullopt;
 }
 
@@ -99,7 +69,7 @@ void append(HttpHeaders& headers, HttpHeaders more) {
 
 HttpHandler::Refusal ApiHandler::check_head(const HttpRequest& head) {
   const RouteMatch route = match_route(head.method, head.path);
-  const Dialect dialect = speaks_messages(route, head.path) ? Dialect::kMessages : Dialect::kChat;
+  const Dialect dialect = dialect_of(route, head.path);
   RequestGuard::Verdict verdict = serving_.guard().check(head);
   Refusal refusal;
   refusal.is_refused = true;

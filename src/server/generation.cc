@@ -12,37 +12,6 @@
 namespace locket::server {
 namespace {
 
-Dialect dialect_of(Route route) {
-  switch (route) {
-    case Route::kCompletions:
-      return Dialect::kCompletions;
-    case Route::kResponses:
-      return Dialect::kResponses;
-    case Route::kMessages:
-    case Route::kCountTokens:
-      return Dialect::kMessages;
-    case Route::kChat:
-    case Route::kRenderChat:
-    case Route::kHealth:
-    case Route::kLive:
-    case Route::kReady:
-    case Route::kHello:
-    case Route::kPage:
-    case Route::kPageState:
-    case Route::kMetrics:
-    case Route::kVersion:
-    case Route::kModels:
-    case Route::kModel:
-    case Route::kTokenize:
-    case Route::kDetokenize:
-    case Route::kUnsupported:
-    case Route::kNone:
-    case Route::kCount:
-      break;
-  }
-  return Dialect::kChat;
-}
-
 // On a thread that prepares.
 void run(RequestScope& scope) {
   Serving& serving = scope.serving;
@@ -76,13 +45,11 @@ std::string rendered_json(const RequestScope& scope, chat::RenderedPrompt& promp
 }  // namespace
 
 void generate(RequestScope scope) {
-  scope.dialect = dialect_of(scope.route.route);
   const auto shared = std::make_shared<RequestScope>(std::move(scope));
   shared->serving.prepare([shared] { run(*shared); });
 }
 
 void render_only(RequestScope scope) {
-  scope.dialect = dialect_of(scope.route.route);
   const auto shared = std::make_shared<RequestScope>(std::move(scope));
   shared->serving.prepare([shared] {
     Result<chat::RenderedPrompt> prompt = render(*shared);

@@ -30,7 +30,7 @@ RequestScope make_scope(Serving& serving, std::shared_ptr<HttpExchange> exchange
                         .exchange = exchange,
                         .route = std::move(route),
                         .start = monotonic_seconds()};
-  if (speaks_messages(scope.route, request.path)) scope.dialect = Dialect::kMessages;
+  scope.dialect = dialect_of(scope.route, request.path);
   scope.key_name = serving.keys().check_client(request).name;
   scope.headers = serving.guard().check(request).headers;
   scope.record.id = request_id(request);

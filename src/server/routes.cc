@@ -84,38 +84,43 @@ RouteMatch match_route(std::string_view method, std::string_view path) {
   return {};
 }
 
-bool is_open_route(Route route) {
+RouteFacts facts_of(Route route) {
   switch (route) {
     case Route::kHealth:
     case Route::kLive:
     case Route::kReady:
     case Route::kHello:
     case Route::kPage:
-      return true;
+      return {.is_open = true};
+    case Route::kChat:
+    case Route::kTokenize:
+    case Route::kDetokenize:
+    case Route::kRenderChat:
+      return {.needs_model = true};
+    case Route::kCompletions:
+      return {.needs_model = true, .dialect = Dialect::kCompletions};
+    case Route::kResponses:
+      return {.needs_model = true, .dialect = Dialect::kResponses};
+    case Route::kMessages:
+    case Route::kCountTokens:
+      return {.needs_model = true, .dialect = Dialect::kMessages};
     case Route::kPageState:
     case Route::kMetrics:
     case Route::kVersion:
     case Route::kModels:
     case Route::kModel:
-    case Route::kChat:
-    case Route::kCompletions:
-    case Route::kResponses:
-    case Route::kMessages:
-    case Route::kCountTokens:
-    case Route::kTokenize:
-    case Route::kDetokenize:
-    case Route::kRenderChat:
     case Route::kUnsupported:
     case Route::kNone:
     case Route::kCount:
       break;
   }
-  return false;
+  return {};
 }
 
-bool speaks_messages(const RouteMatch& match, std::string_view path) {
-  return match.route == Route::kMessages || match.route == Route::kCountTokens ||
-         path.starts_with("/anthropic/");
+Dialect dialect_of(const RouteMatch& match, std::string_view path) {
+  const RouteFacts facts = facts_of(match.route);
+  if (facts.needs_model) return facts.dialect;
+  return path.starts_with("/anthropic/") ? Dialect::kMessages : Dialect::kChat;
 }
 
 }  // namespace locket::server

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "server/reply_writer.h"
+
 namespace locket::server {
 
 enum class Route {
@@ -41,10 +43,14 @@ struct RouteMatch {
 
 RouteMatch match_route(std::string_view method, std::string_view path);
 
-// Whether the route is open to those who have no key.
-bool is_open_route(Route route);
+struct RouteFacts {
+  bool is_open = false;      // to those who have no key
+  bool needs_model = false;  // 503 until it is there
+  Dialect dialect = Dialect::kChat;
+};
+RouteFacts facts_of(Route route);
 
-// Whether errors are written in the words of the Messages dialect.
-bool speaks_messages(const RouteMatch& match, std::string_view path);
+// In whose words errors are written.
+Dialect dialect_of(const RouteMatch& match, std::string_view path);
 
 }  // namespace locket::server

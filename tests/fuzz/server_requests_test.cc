@@ -120,10 +120,10 @@ void shake(Json& value, std::mt19937& random, std::uint32_t odds) {
 
 std::string broken_copy(const Recorded& recorded, std::uint32_t seed) {
   std::mt19937 random(seed);
-  const std::uint32_t kind = random() % 8;
+  const auto kind = random() % 8;
   if (kind < 3) {
     Json body = recorded.body;
-    shake(body, random, 20 + random() % 200);
+    shake(body, random, 20 + static_cast<std::uint32_t>(random() % 200));
     return body.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   fuzz::BrokenText text(recorded.body.dump(), seed);

@@ -12,10 +12,12 @@ const client = new OpenAI({ baseURL: URL_BASE + '/v1', apiKey: KEY, maxRetries: 
 const Weather = z.object({ city: z.enum(CITIES), tomorrow: z.boolean() });
 const description = 'Tells the weather.';
 const tools = [
-  { type: 'function', function: { name: 'get_weather', description, parameters: WEATHER_PARAMETERS } },
+  { type: 'function',
+    function: { name: 'get_weather', description, parameters: WEATHER_PARAMETERS } },
 ];
 const responseTools = [
-  { type: 'function', name: 'get_weather', description, parameters: WEATHER_PARAMETERS, strict: true },
+  { type: 'function', name: 'get_weather', description, parameters: WEATHER_PARAMETERS,
+    strict: true },
 ];
 const named = { type: 'function', function: { name: 'get_weather' } };
 const chat = { model: MODEL, max_tokens: 64, temperature: 0, thinking: { type: 'disabled' } };
@@ -85,8 +87,8 @@ await check('runTools, which leaves reasoning_content out', async () => {
   const weather = { type: 'function', function: { name: 'get_weather', description,
     parameters: WEATHER_PARAMETERS, parse: JSON.parse,
     function: (args) => (called.push(args), WEATHER_RESULT) } };
-  const runner = client.chat.completions.runTools({ model: MODEL, tool_choice: named, max_tokens: 512,
-    messages: [{ role: 'user', content: QUESTION }], tools: [weather], stream: true });
+  const runner = client.chat.completions.runTools({ model: MODEL, tool_choice: named,
+    max_tokens: 512, messages: [{ role: 'user', content: QUESTION }], tools: [weather], stream: true });
   await runner.done();
   expectEqual(called.length, 1, 'number of calls');
   expectWeather(called[0]);
