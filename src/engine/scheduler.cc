@@ -213,7 +213,8 @@ void Scheduler::preempt(Completion& completion) {
   counts_.preemptions += 1;
 }
 
-// Slices of the prompts that are being read, in turn, as far as the step has room.
+// A quarter of the room goes to the prompt that has waited longest, so that nobody waits for ever;
+// the rest to those that have least to read, which lets most begin to speak soonest.
 std::size_t Scheduler::stage_slices(std::size_t generating) {
   std::vector<Completion*> readers;
   Completion* blocked = nullptr;  // its rows are still on their way from disk
@@ -228,15 +229,19 @@ std::size_t Scheduler::stage_slices(std::size_t generating) {
   if (readers.empty() && generating == 0 && blocked != nullptr) readers.push_back(blocked);
   if (readers.empty()) return 0;
   const std::size_t budget = pacer_.prompt_tokens(generating);
-  const std::size_t share = std::max(kUsefulSlice, budget / readers.size());
   std::size_t left = budget;
-  for (std::size_t i = 0; i < readers.size() && left > 0; ++i) {
-    Completion* reader = readers[(first_slice_ + i) % readers.size()];
-    reader->session->stage_slice(std::min(left, share));
+  const auto stage = [&](Completion* reader, std::size_t most) {
+    reader->session->stage_slice(std::min(left, most));
     left -= reader->session->staged_tokens();
     staged_.push_back(reader);
-  }
-  first_slice_ += staged_.size() - generating;
+  };
+  stage(readers.front(), readers.size() == 1 ? budget : std::max(kUsefulSlice, budget / 4));
+  std::sort(readers.begin() + 1, readers.end(), [](const Completion* a, const Completion* b) {
+    const std::size_t a_left = a->session->tokens_left();
+    const std::size_t b_left = b->session->tokens_left();
+    return a_left != b_left ? a_left < b_left : a->id < b->id;
+  });
+  for (std::size_t i = 1; i < readers.size() && left > 0; ++i) stage(readers[i], left);
   return budget - left;
 }
 

@@ -93,7 +93,6 @@ class Scheduler {
   Completions ended_;                          // for a moment: those that ended before they ran
   std::unordered_map<Id, Completion*> index_;  // of waiting_ and running_
   std::vector<Completion*> staged_;  // of running_: this step's; those that generate come first
-  std::size_t first_slice_ = 0;      // whose prompt comes first, counted in slices so far
   bool waits_for_room_ = false;      // nobody is admitted until somebody has ended
 };
 

@@ -84,6 +84,8 @@ class Session {
   void stage_slice(std::size_t most);
   [[nodiscard]] Status stage_token(TokenId token);
   std::size_t staged_tokens() const { return staged_ - fed_; }
+  // Of the prompt, still to be read.
+  std::size_t tokens_left() const { return reading_end_ - fed_; }
   // What is staged can run without waiting for rows from disk.
   bool is_ready() const { return memory_.has_all_rows(); }
 

@@ -16,15 +16,15 @@ void blend(double& average, double value) {
 }  // namespace
 
 std::size_t StepPacer::prompt_tokens(std::size_t generating) const {
-  if (generating == 0 || options_.most_stretch == 0) return options_.most_prompt_tokens;
+  const std::size_t most = std::max(options_.most_prompt_tokens, generating);
+  if (generating == 0 || options_.most_stretch == 0) return most;
   std::size_t tokens = kFirstGuess;
   if (seconds_per_generated_ > 0 && seconds_per_prompt_ > 0) {
     const double step = seconds_per_generated_ * static_cast<double>(generating);
     const double spare = step * static_cast<double>(options_.most_stretch - 1);
     tokens = static_cast<std::size_t>(spare / seconds_per_prompt_);
   }
-  return std::clamp(tokens, std::min(kLeast, options_.most_prompt_tokens),
-                    options_.most_prompt_tokens);
+  return std::clamp(tokens, std::min(kLeast, most), most);
 }
 
 void StepPacer::record(std::size_t generating, std::size_t prompt_tokens, double seconds) {

@@ -8,7 +8,8 @@
 namespace locket::engine {
 
 struct StepPacerOptions {
-  std::size_t most_prompt_tokens = 512;  // of one step, whoever waits
+  // Of one step, or as many as sequences that generate, if those are more.
+  std::size_t most_prompt_tokens = 512;
   std::size_t most_stretch = 4;  // a step takes at most so many times a step without a prompt; 0:
                                  // whatever most_prompt_tokens takes
 };

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/system_memory.h"
 #include "base/task_thread.h"
 #include "engine/memory_status.h"
 #include "engine/model_memory.h"
@@ -48,6 +49,7 @@ struct Server::State {
   void keep_watch();
   bool is_drained(double now) const;
   void log_rates(double now);
+  void give_memory_back();
 
   Serving serving;
   ApiHandler handler;
@@ -60,6 +62,7 @@ struct Server::State {
   double finish_time = 0;
   bool is_over = false;
 
+  std::uint64_t trimmed_steps = 0;  // of the model, when freed memory was last given back
   double rates_time = 0;
   service::DispatcherLoad rates_load;
 
@@ -156,6 +159,16 @@ void Server::State::log_rates(double now) {
   if (!line.empty()) log_info(line);
 }
 
+// After a crowd has gone the allocator would keep what it needed.
+void Server::State::give_memory_back() {
+  const ServedModel* served = serving.model();
+  if (served == nullptr || !served->dispatcher.is_idle()) return;
+  const std::uint64_t steps = served->dispatcher.load().steps;
+  if (steps == trimmed_steps) return;
+  trimmed_steps = steps;
+  return_freed_memory();
+}
+
 void Server::State::keep_watch() {
   rates_time = monotonic_seconds();
   std::unique_lock lock(mutex);
@@ -163,6 +176,7 @@ void Server::State::keep_watch() {
     changed.wait_for(lock, std::chrono::seconds(1));
     lock.unlock();
     log_rates(monotonic_seconds());
+    give_memory_back();
     lock.lock();
   }
   lock.unlock();

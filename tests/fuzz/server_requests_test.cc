@@ -25,8 +25,10 @@ namespace {
 constexpr std::size_t kUsualRounds = 1000;
 constexpr std::size_t kSocketRounds = 120;
 constexpr std::size_t kAtOnce = 12;
-constexpr std::size_t kLongestText = 24;
-constexpr std::size_t kMostTools = 3;
+constexpr std::size_t kLongestText = 16;
+constexpr std::size_t kMostTools = 1;
+// Room for the short copies, and a bound for answers whose own limit was broken.
+constexpr std::size_t kContextTokens = 2048;
 
 std::size_t rounds_wanted() {
   const char* text = std::getenv("LOCKET_FUZZ_ROUNDS");
@@ -269,7 +271,7 @@ class FuzzedServer {
  private:
   static ServerOptions options() {
     ServerOptions options = quiet_options();
-    options.max_context_tokens = 1500;
+    options.max_context_tokens = kContextTokens;
     options.dispatcher.max_running = kAtOnce;
     return options;
   }
@@ -287,8 +289,10 @@ class ServerRequestsFuzzTest : public ::testing::Test {
     ASSERT_TRUE(exchange->wait()) << "no answer: " << exchange->request().body;
     const HttpResponse response = exchange->take();
     ++statuses[response.status];
+    const bool has_failed = HasFailure();
     expect_sound(exchange->request(), response);
-    if (HasFailure()) ADD_FAILURE() << exchange->request().path << " " << exchange->request().body;
+    if (HasFailure() && !has_failed)
+      ADD_FAILURE() << exchange->request().path << " " << exchange->request().body;
   }
 };
 
@@ -328,7 +332,7 @@ TEST_F(ServerRequestsFuzzTest, NoBrokenRequestGetsABrokenAnswer) {
 
 TEST(ServerSocketsFuzzTest, NoBrokenRequestBreaksAConnectionOrTheServer) {
   ApiSetup setup = {.options = quiet_options(), .model = odd_folder()};
-  setup.options.max_context_tokens = 1500;
+  setup.options.max_context_tokens = kContextTokens;
   ApiServer server(setup);
   server.ready();
   const std::vector<Recorded>& all = recorded_requests();

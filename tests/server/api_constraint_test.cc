@@ -131,7 +131,7 @@ TEST(ApiConstraintTest, WhatCannotBeKeptIsRefusedBeforeAnyWork) {
                                                                 format_of(strict)}})),
                  400, "maxLength");
   Json deep = {{"type", "integer"}};
-  for (int i = 0; i < 100; ++i) deep = {{"type", "array"}, {"items", deep}};
+  for (int i = 0; i < 140; ++i) deep = {{"type", "array"}, {"items", deep}};
   EXPECT_EQ(mini_server()
                 .post(kChatPath, chat_body("x", {{"response_format", format_of(deep, false)}}))
                 .status,

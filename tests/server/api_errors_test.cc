@@ -153,7 +153,7 @@ TEST(ApiErrorsTest, D21PicturesAreRefusedAndTheServerLives) {
   const std::string png =
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5Er"
       "kJggg==";
-  for (const std::string& url :
+  for (const char* url :
        {"data:image/png;base64,iVBORw0KGgo=", "data:image/png;base64,SGVsbG8gdGhlcmU=",
         "data:;base64,", "", "data:image/jpeg;base64,/9j/4AAQSkZJRgABAQEASABI",
         "file:///etc/passwd"}) {

@@ -50,10 +50,10 @@ TEST(ApiTenantsTest, TheSameCallerFindsItsMemoryAgain) {
 }
 
 TEST(ApiTenantsTest, KeysUsersAndSaltsPartTheMemoryInEveryDialect) {
-  ApiServer server(with_keys());
-  server.ready();
   for (const DialectCase& dialect : all_dialects()) {
     SCOPED_TRACE(dialect.name);
+    ApiServer server(with_keys());
+    server.ready();
     const bool is_responses = std::string_view(dialect.name) == "responses";
     const bool is_messages = std::string_view(dialect.name) == "messages";
     const auto user = [&](const char* name) {

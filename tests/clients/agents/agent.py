@@ -30,6 +30,14 @@ def fresh_folder(name):
     return folder
 
 
+def work_folder(name="work"):
+    """An empty folder with a repository of its own: agents tell the model what git says, and must
+    not find the repository around it."""
+    folder = fresh_folder(name)
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    return folder
+
+
 def run_program(arguments, folder, environment):
     """The standard output of one turn of an agent's program."""
     result = subprocess.run([PROGRAM, *arguments], cwd=folder, env=dict(os.environ) | environment,

@@ -2,7 +2,7 @@
 
 import json
 
-from agent import TOOLS_SERVER, AgentSession, fresh_folder, run_agent, run_program
+from agent import TOOLS_SERVER, AgentSession, fresh_folder, run_agent, run_program, work_folder
 from checks import KEY, MODEL, expect
 
 OPTIONS = ["--output-format", "json", "--strict-mcp-config", "--allowedTools",
@@ -10,7 +10,7 @@ OPTIONS = ["--output-format", "json", "--strict-mcp-config", "--allowedTools",
 
 
 def make_session(base_url):
-    work, config = fresh_folder("work"), fresh_folder("config")
+    work, config = work_folder(), fresh_folder("config")
     servers = config / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {
         "weather": {"command": TOOLS_SERVER[0], "args": TOOLS_SERVER[1:]}}}))

@@ -2,7 +2,7 @@
 
 import json
 
-from agent import AgentSession, fresh_folder, run_agent, run_program
+from agent import AgentSession, fresh_folder, run_agent, run_program, work_folder
 from checks import MODEL, expect
 
 CONFIG = """
@@ -25,7 +25,7 @@ OPTIONS = ["--json", "--skip-git-repo-check"]
 
 
 def make_session(base_url):
-    work, home = fresh_folder("work"), fresh_folder("codex")
+    work, home = work_folder(), fresh_folder("codex")
     (home / "config.toml").write_text(CONFIG.format(model=MODEL, url=base_url))
 
     def turn(*arguments):

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from deepseek_harness import DeepSeekHarness
 
-from agent import AgentSession, fresh_folder, keep_exchanges
+from agent import AgentSession, fresh_folder, keep_exchanges, work_folder
 from checks import KEY, MODEL, URL, Checks
 from relay import Relay
 
@@ -14,7 +14,7 @@ TOOLS = {"sdk": "get_goal", "sdk-minimal": "working_directory"}
 
 def run_profile(check, relay, profile):
     with DeepSeekHarness(base_url=relay.url, api_key=KEY, model=MODEL, max_tokens=512,
-                         profile=profile, cwd=str(fresh_folder("work-" + profile)),
+                         profile=profile, cwd=str(work_folder("work-" + profile)),
                          dsh_home=str(fresh_folder("home-" + profile))) as harness:
         sessions = []
 

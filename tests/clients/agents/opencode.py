@@ -2,7 +2,7 @@
 
 import json
 
-from agent import TOOLS_SERVER, AgentSession, fresh_folder, run_agent, run_program
+from agent import TOOLS_SERVER, AgentSession, fresh_folder, run_agent, run_program, work_folder
 from checks import KEY, MODEL, expect
 
 
@@ -21,7 +21,7 @@ def config_of(base_url):
 
 
 def make_session(base_url):
-    work, config = fresh_folder("work"), fresh_folder("config") / "opencode.json"
+    work, config = work_folder(), fresh_folder("config") / "opencode.json"
     config.write_text(json.dumps(config_of(base_url)))
     environment = {
         "OPENCODE_CONFIG": str(config), "OPENCODE_DISABLE_AUTOUPDATE": "1",

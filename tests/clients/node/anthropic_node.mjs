@@ -3,7 +3,8 @@
 import Anthropic from '@anthropic-ai/sdk';
 
 import { GREETING, KEY, MODEL, QUESTION, URL_BASE, WEATHER_PARAMETERS, WEATHER_RESULT, check,
-  expect, expectEqual, expectHit, expectThrow, expectWeather, finish, longPrompt } from './checks.mjs';
+  expect, expectEqual, expectHit, expectThrow, expectWeather, finish,
+  longPrompt } from './checks.mjs';
 
 const client = new Anthropic({ baseURL: URL_BASE + '/anthropic', apiKey: KEY, maxRetries: 0 });
 const common = { model: MODEL, max_tokens: 64, thinking: { type: 'disabled' } };

@@ -88,7 +88,8 @@ await check('runTools, which leaves reasoning_content out', async () => {
     parameters: WEATHER_PARAMETERS, parse: JSON.parse,
     function: (args) => (called.push(args), WEATHER_RESULT) } };
   const runner = client.chat.completions.runTools({ model: MODEL, tool_choice: named,
-    max_tokens: 512, messages: [{ role: 'user', content: QUESTION }], tools: [weather], stream: true });
+    max_tokens: 512, messages: [{ role: 'user', content: QUESTION }], tools: [weather],
+    stream: true });
   await runner.done();
   expectEqual(called.length, 1, 'number of calls');
   expectWeather(called[0]);
