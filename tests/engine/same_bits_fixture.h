@@ -18,14 +18,6 @@ using SameBitsCase = std::tuple<std::string, model::NumericsMode>;
 
 class SameBitsTest : public ::testing::TestWithParam<SameBitsCase> {
  protected:
-  void SetUp() override {
-    // Sanitizers look for faults of the code, which is the same for all checkpoints; the bits are
-    // compared without.
-    if (test_support::runs_with_sanitizer() && (is_thin() || (is_wide() && name() != "odd"))) {
-      GTEST_SKIP() << "with a sanitizer only the smaller checkpoints run";
-    }
-  }
-
   static const std::string& name() { return std::get<0>(GetParam()); }
   static const model::V41Model& model() {
     return test_support::tiny_model(name(), std::get<1>(GetParam()));
@@ -44,7 +36,7 @@ class SameBitsTest : public ::testing::TestWithParam<SameBitsCase> {
   // Lengths of a prompt that passes every edge that can be reached, and of a shorter one.
   static std::size_t long_count() {
     if (is_thin()) return is_wide() ? 600 : 1'100;
-    return test_support::runs_with_sanitizer() ? 700 : 2'048;
+    return 2'048;
   }
   static std::size_t medium_count() { return is_thin() ? 262 : 300; }
 

@@ -22,7 +22,7 @@
 namespace locket::server {
 namespace {
 
-constexpr std::size_t kUsualRounds = 1000;
+constexpr std::size_t kUsualRounds = 600;
 constexpr std::size_t kSocketRounds = 120;
 constexpr std::size_t kAtOnce = 12;
 constexpr std::size_t kLongestText = 16;

@@ -27,7 +27,8 @@ TEST(ApiChatTest, AnAnswerHasTheShapeOfTheFormat) {
   EXPECT_EQ(body["object"], "chat.completion");
   EXPECT_TRUE(body["created"].is_number_integer());
   EXPECT_EQ(body["model"], "deepseek-flash");
-  EXPECT_THAT(body["system_fingerprint"].get<std::string>(), MatchesRegex("fp_[0-9a-f]+_.*kvcache"));
+  EXPECT_THAT(body["system_fingerprint"].get<std::string>(),
+              MatchesRegex("fp_[0-9a-f]+_.*kvcache"));
   ASSERT_EQ(body["choices"].size(), 1U);
   const Json& choice = body["choices"][0];
   EXPECT_EQ(choice["index"], 0);
@@ -38,11 +39,10 @@ TEST(ApiChatTest, AnAnswerHasTheShapeOfTheFormat) {
 }
 
 TEST(ApiChatTest, EveryPathOfTheDialectAnswers) {
-  for (const char* path : {"/chat/completions", "/v1/chat/completions", "/beta/chat/completions",
-                           "/beta/v1/chat/completions", "/v1/chat/completions/",
-                           "/v1/chat/completions?beta=true"}) {
-    EXPECT_EQ(content_of(mini_server().ask(path, chat_body("Hello!"))),
-              "Hello! How are you today?")
+  for (const char* path :
+       {"/chat/completions", "/v1/chat/completions", "/beta/chat/completions",
+        "/beta/v1/chat/completions", "/v1/chat/completions/", "/v1/chat/completions?beta=true"}) {
+    EXPECT_EQ(content_of(mini_server().ask(path, chat_body("Hello!"))), "Hello! How are you today?")
         << path;
   }
 }
@@ -224,8 +224,8 @@ TEST(ApiChatTest, TheLimitCountsReasoningToo) {
   const Json both = {{"max_tokens", 30}, {"max_completion_tokens", 2}};
   EXPECT_EQ(mini_server().ask(kChatPath, chat_body("Hello!", both))["usage"]["completion_tokens"],
             2);
-  const Json thinking = {{"thinking", {{"type", "enabled"}}}, {"max_tokens", 5},
-                         {"ignore_eos", true}};
+  const Json thinking = {
+      {"thinking", {{"type", "enabled"}}}, {"max_tokens", 5}, {"ignore_eos", true}};
   const Json thought = mini_server().ask(kChatPath, chat_body("Hello!", thinking));
   EXPECT_EQ(thought["usage"]["completion_tokens"], 5);
   EXPECT_EQ(thought["usage"]["completion_tokens_details"]["reasoning_tokens"], 5);
@@ -266,7 +266,8 @@ TEST(ApiChatTest, D16ThreeChoicesEndOnceEachAndUsageIsTheSum) {
   std::set<std::string> texts;
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(whole["choices"][i]["index"], i);
-    EXPECT_EQ(stream["choices"][i]["message"]["content"], whole["choices"][i]["message"]["content"]);
+    EXPECT_EQ(stream["choices"][i]["message"]["content"],
+              whole["choices"][i]["message"]["content"]);
     texts.insert(whole["choices"][i]["message"]["content"].get<std::string>());
   }
   EXPECT_GT(texts.size(), 1U);
@@ -290,10 +291,11 @@ std::string joined_bytes(const Json& entries) {
 TEST(ApiChatTest, D15BytesOfTheLogprobsAreThoseOfTheAnswer) {
   const Json schema = {{"type", "string"}, {"enum", {"a “quote” 😀"}}};
   const Json body = chat_body(
-      "Say it.", {{"logprobs", true},
-                  {"top_logprobs", 20},
-                  {"response_format", {{"type", "json_schema"},
-                                       {"json_schema", {{"name", "x"}, {"schema", schema}}}}}});
+      "Say it.",
+      {{"logprobs", true},
+       {"top_logprobs", 20},
+       {"response_format",
+        {{"type", "json_schema"}, {"json_schema", {{"name", "x"}, {"schema", schema}}}}}});
   for (const Json& answer :
        {mini_server().ask(kChatPath, body), streamed(mini_server(), kChatPath, body)}) {
     const Json& entries = answer["choices"][0]["logprobs"]["content"];
@@ -308,7 +310,9 @@ TEST(ApiChatTest, D15BytesOfTheLogprobsAreThoseOfTheAnswer) {
 }
 
 TEST(ApiChatTest, LogprobsKeepReasoningApart) {
-  const Json more = {{"logprobs", true}, {"thinking", {{"type", "enabled"}}}, {"max_tokens", 4},
+  const Json more = {{"logprobs", true},
+                     {"thinking", {{"type", "enabled"}}},
+                     {"max_tokens", 4},
                      {"ignore_eos", true}};
   const Json logprobs =
       mini_server().ask(kChatPath, chat_body("Hello!", more))["choices"][0]["logprobs"];

@@ -64,8 +64,7 @@ TEST(ApiClientsTest, EveryRecordedRequestIsAnsweredToItsEnd) {
     if (request.body.value("stream", false)) {
       const Json options = request.body.value("stream_options", Json::object());
       const bool wants_usage = options.value("include_usage", false);
-      EXPECT_TRUE(
-          checked(request.path, reply.body, {.wants_usage = wants_usage}).error.is_null());
+      EXPECT_TRUE(checked(request.path, reply.body, {.wants_usage = wants_usage}).error.is_null());
     } else {
       EXPECT_TRUE(Json::parse(reply.body).contains("usage"));
     }
@@ -130,9 +129,9 @@ TEST(ApiClientsTest, AnAgentsLogIsNoPartOfThePromptNorOfAnyLog) {
 
 TEST(ApiClientsTest, AReferencedThoughtIsPutBackAndAnUnknownMessageIsNamed) {
   Recorded request = recorded("ai_sdk_openai_responses_turn2");
-  const auto reference = std::find_if(
-      request.body["input"].begin(), request.body["input"].end(),
-      [](const Json& item) { return item.value("type", "") == "item_reference"; });
+  const auto reference =
+      std::find_if(request.body["input"].begin(), request.body["input"].end(),
+                   [](const Json& item) { return item.value("type", "") == "item_reference"; });
   ASSERT_NE(reference, request.body["input"].end());
   const std::size_t unknown = prompt_use(answer_of(mini_server(), request)).tokens;
   Json thinking = responses_body("My cat is called Milo.", {{"reasoning", Json::object()}});

@@ -80,7 +80,8 @@ TEST(ApiCompletionsTest, StopStringsEndTheText) {
   const std::string whole =
       words_of(mini_server().ask(kCompletionsPath, completion_body("My name is")));
   const std::string stop = whole.substr(3, 3);
-  const Json cut = mini_server().ask(kCompletionsPath, completion_body("My name is", {{"stop", stop}}));
+  const Json cut =
+      mini_server().ask(kCompletionsPath, completion_body("My name is", {{"stop", stop}}));
   EXPECT_EQ(words_of(cut), whole.substr(0, whole.find(stop)));
   EXPECT_EQ(cut["choices"][0]["finish_reason"], "stop");
 }

@@ -69,8 +69,8 @@ TEST(ApiConstraintTest, C05CharactersOfSeveralTokensComeWhole) {
        {mini_server().ask(kChatPath, body), streamed(mini_server(), kChatPath, body)}) {
     EXPECT_EQ(Json::parse(content_of(answer))["t"], text);
   }
-  for (const auto& event : test_support::read_event_stream(
-                               stream_reply(mini_server(), kChatPath, body).body).events) {
+  for (const auto& event :
+       test_support::read_event_stream(stream_reply(mini_server(), kChatPath, body).body).events) {
     EXPECT_EQ(event.data.find("\xef\xbf\xbd"), std::string::npos) << event.data;
   }
 }
@@ -113,8 +113,8 @@ TEST(ApiConstraintTest, ASchemaBindsStreamsAndBodiesOfAnyTemperature) {
 
 TEST(ApiConstraintTest, TheGuidesOfOtherServersWork) {
   const Json schema = object_schema({{"n", {{"type", "integer"}, {"enum", {7}}}}});
-  for (const Json& more : {Json{{"guided_json", schema}},
-                           Json{{"structured_outputs", {{"json", schema}}}}}) {
+  for (const Json& more :
+       {Json{{"guided_json", schema}}, Json{{"structured_outputs", {{"json", schema}}}}}) {
     const Json body = chat_body("A number?", with(more, {{"max_tokens", 200}}));
     EXPECT_EQ(Json::parse(content_of(mini_server().ask(kChatPath, body)))["n"], 7);
   }
@@ -127,18 +127,18 @@ TEST(ApiConstraintTest, TheGuidesOfOtherServersWork) {
 TEST(ApiConstraintTest, WhatCannotBeKeptIsRefusedBeforeAnyWork) {
   const std::size_t steps = mini_server().load("steps");
   const Json strict = object_schema({{"s", {{"type", "string"}, {"maxLength", 3}}}});
-  expect_refused(mini_server().post(kChatPath, chat_body("x", {{"response_format",
-                                                                format_of(strict)}})),
-                 400, "maxLength");
+  expect_refused(
+      mini_server().post(kChatPath, chat_body("x", {{"response_format", format_of(strict)}})), 400,
+      "maxLength");
   Json deep = {{"type", "integer"}};
   for (int i = 0; i < 140; ++i) deep = {{"type", "array"}, {"items", deep}};
   EXPECT_EQ(mini_server()
                 .post(kChatPath, chat_body("x", {{"response_format", format_of(deep, false)}}))
                 .status,
             400);
-  expect_refused(mini_server().post(kChatPath, chat_body("x", {{"response_format",
-                                                                {{"type", "yaml"}}}})),
-                 400, "response_format.type is \"yaml\"");
+  expect_refused(
+      mini_server().post(kChatPath, chat_body("x", {{"response_format", {{"type", "yaml"}}}})), 400,
+      "response_format.type is \"yaml\"");
   EXPECT_EQ(mini_server().load("steps"), steps);
   EXPECT_EQ(mini_server().get("/health").status, 200);
 }

@@ -169,7 +169,8 @@ TEST(ApiErrorsTest, D21PicturesAreRefusedAndTheServerLives) {
 // Case D29.
 TEST(ApiErrorsTest, D29EmptyMessagesAreAnswered) {
   const auto status = [](const Json& middle) {
-    const Json messages = {{{"role", "user"}, {"content", "Hello!"}}, middle,
+    const Json messages = {{{"role", "user"}, {"content", "Hello!"}},
+                           middle,
                            {{"role", "user"}, {"content", "Hello!"}}};
     return mini_server().post(kChatPath, chat_body("", {{"messages", messages}})).status;
   };
@@ -225,17 +226,19 @@ TEST(ApiErrorsTest, ABodyBeyondTheLimitIs413) {
   EXPECT_EQ(server.post(kChatPath, chat_body("Hello!")).status, 200);
   // Refused before it is sent: curl asks first for what is large.
   HttpClient curl(server.port());
-  ASSERT_TRUE(curl.send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
-                        "Content-Length: 20000\r\nExpect: 100-continue\r\n\r\n"));
+  ASSERT_TRUE(
+      curl.send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+                "Content-Length: 20000\r\nExpect: 100-continue\r\n\r\n"));
   EXPECT_EQ(curl.read_reply().status, 413);
 }
 
 TEST(ApiErrorsTest, ABodyThatIsAskedForIsContinued) {
   const std::string body = chat_body("Hello!").dump();
   HttpClient curl(mini_server().port());
-  ASSERT_TRUE(curl.send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
-                        "Content-Length: " +
-                        std::to_string(body.size()) + "\r\nExpect: 100-continue\r\n\r\n"));
+  ASSERT_TRUE(
+      curl.send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+                "Content-Length: " +
+                std::to_string(body.size()) + "\r\nExpect: 100-continue\r\n\r\n"));
   EXPECT_EQ(curl.read_reply().status, 100);
   ASSERT_TRUE(curl.send(body));
   EXPECT_EQ(curl.read_reply().status, 200);

@@ -65,8 +65,8 @@ class ApiServer {
     if (setup.engine.pool_budget_bytes == 0) {
       setup.engine.pool_budget_bytes = std::uint64_t{512} << 20;
     }
-    auto started = Server::start(
-        setup.options, [setup](const std::function<void(double)>& on_progress) {
+    auto started =
+        Server::start(setup.options, [setup](const std::function<void(double)>& on_progress) {
           if (setup.before_loading) setup.before_loading();
           on_progress(0.5);
           return service::LoadedModel::open(setup.model, setup.engine);
@@ -161,9 +161,9 @@ inline Json responses_body(const std::string& text, const Json& more = Json::obj
               more);
 }
 inline Json completion_body(const std::string& text, const Json& more = Json::object()) {
-  return with({{"model", "deepseek-flash"}, {"prompt", text}, {"temperature", 0},
-               {"max_tokens", 40}},
-              more);
+  return with(
+      {{"model", "deepseek-flash"}, {"prompt", text}, {"temperature", 0}, {"max_tokens", 40}},
+      more);
 }
 
 // The same question in every dialect.

@@ -143,8 +143,8 @@ TEST(ApiLoadTest, D31EveryWordIsSentWhenItIsFound) {
   client.close();
   EXPECT_TRUE(mini_server().becomes_idle());
   std::size_t tokens = 0;
-  for (const auto& event : test_support::read_event_stream(
-                               stream_reply(mini_server(), kChatPath, body).body).events) {
+  for (const auto& event :
+       test_support::read_event_stream(stream_reply(mini_server(), kChatPath, body).body).events) {
     if (event.data == "[DONE]") continue;
     const Json choice = Json::parse(event.data)["choices"][0];
     if (choice["logprobs"].is_null()) continue;

@@ -22,8 +22,8 @@ TEST(ApiMessagesTest, AnAnswerHasTheShapeOfTheFormat) {
   EXPECT_TRUE(body["stop_sequence"].is_null());
   const Json block = {{"type", "text"}, {"text", kHello}};
   EXPECT_EQ(body["content"], Json::array({block}));
-  for (const char* name : {"input_tokens", "cache_creation_input_tokens",
-                           "cache_read_input_tokens", "output_tokens"}) {
+  for (const char* name : {"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens",
+                           "output_tokens"}) {
     EXPECT_TRUE(body["usage"][name].is_number()) << name;
   }
 }
@@ -70,8 +70,7 @@ TEST(ApiMessagesTest, EveryEventHasItsNameAndTheStreamItsOrder) {
     EXPECT_EQ(Json::parse(event.data)["type"], event.name);
   }
   EXPECT_THAT(names, ::testing::ElementsAre("message_start", "content_block_start",
-                                            "content_block_stop", "message_delta",
-                                            "message_stop"));
+                                            "content_block_stop", "message_delta", "message_stop"));
   EXPECT_EQ(reply.body.find("[DONE]"), std::string::npos);
 }
 
@@ -127,12 +126,12 @@ TEST(ApiMessagesTest, ASystemTextInsideMessagesReadsTheSameInBothForms) {
     body["messages"].push_back({{"role", "user"}, {"content", "Hello!"}});
     return body;
   };
-  const Json blocks = Json::array(
-      {{{"type", "text"}, {"text", repeated("Be brief, too. ", 20)},
-        {"cache_control", {{"type", "ephemeral"}}}}});
+  const Json blocks = Json::array({{{"type", "text"},
+                                    {"text", repeated("Be brief, too. ", 20)},
+                                    {"cache_control", {{"type", "ephemeral"}}}}});
   mini_server().ask(kMessagesPath, conversation(blocks));
-  const PromptUse second = prompt_use(
-      mini_server().ask(kMessagesPath, conversation(repeated("Be brief, too. ", 20))));
+  const PromptUse second =
+      prompt_use(mini_server().ask(kMessagesPath, conversation(repeated("Be brief, too. ", 20))));
   EXPECT_GE(second.hits + 1, second.tokens);
 }
 
@@ -152,7 +151,8 @@ TEST(ApiMessagesTest, ALineThatChangesWithEveryRequestIsNoPartOfThePrompt) {
 
 TEST(ApiMessagesTest, UserIdsOfAnyFormAreTaken) {
   for (const std::string& user :
-       {std::string("plain"), std::string(R"({"device_id":"d","account_uuid":"","session_id":"s"})"),
+       {std::string("plain"),
+        std::string(R"({"device_id":"d","account_uuid":"","session_id":"s"})"),
         std::string(900, 'x'), std::string("with spaces and ünïcode")}) {
     mini_server().ask(kMessagesPath, messages_body("Hello!", {{"metadata", {{"user_id", user}}}}));
   }
@@ -183,9 +183,8 @@ TEST(ApiMessagesTest, AForcedToolGivesAToolUseBlock) {
   for (const Json& choice : {Json{{"type", "any"}}, Json{{"type", "tool"}, {"name", "json"}}}) {
     Json body = messages_body("Who?", {{"max_tokens", 400}, {"tool_choice", choice}});
     body.erase("thinking");
-    body["tools"] = Json::array({{{"type", "custom"},
-                                  {"name", "json"},
-                                  {"input_schema", person_schema()}}});
+    body["tools"] =
+        Json::array({{{"type", "custom"}, {"name", "json"}, {"input_schema", person_schema()}}});
     for (const Json& answer :
          {mini_server().ask(kMessagesPath, body), streamed(mini_server(), kMessagesPath, body)}) {
       EXPECT_EQ(answer["stop_reason"], "tool_use");

@@ -88,12 +88,33 @@ TEST(ApiOperationsTest, MetricsCountWhatWasAsked) {
             second["usage"]["prompt_cache_hit_tokens"].get<double>());
   EXPECT_EQ(metric(server, "locket_requests_running"), 0);
   EXPECT_GT(metric(server, "locket_cache_ram_bytes"), 0);
-  for (const char* name : {"locket_cache_disk_hits_total", "locket_cache_disk_misses_total",
-                           "locket_cache_disk_bytes", "locket_cache_disk_write_seconds_total",
-                           "locket_cache_disk_evictions_total", "locket_cache_disk_corrupt_total"}) {
+  for (const char* name :
+       {"locket_cache_disk_hits_total", "locket_cache_disk_misses_total", "locket_cache_disk_bytes",
+        "locket_cache_disk_write_seconds_total", "locket_cache_disk_evictions_total",
+        "locket_cache_disk_corrupt_total"}) {
     EXPECT_GE(metric(server, name), 0) << name;
   }
   EXPECT_THAT(reply.body, ::testing::Not(HasSubstr("cat")));
+}
+
+// The end token is biased, so that every answer ends at once; what it was allowed is counted.
+TEST(ApiOperationsTest, WithoutALimitTheAnswerHasTheHostedServicesLimits) {
+  ApiServer server;
+  server.ready();
+  const std::string name =
+      "vllm:request_max_num_generation_tokens_sum{model_name=\"deepseek-flash\"}";
+  const auto limit = [&](const Json& more) {
+    const double before = metric(server, name);
+    Json body = chat_body("Hello!", with(more, {{"logit_bias", {{"1", 100}}}}));
+    body.erase("max_tokens");
+    server.ask(kChatPath, body);
+    return metric(server, name) - before;
+  };
+  server.ask(kChatPath, chat_body("Hello!"));  // the metric is there from the first request on
+  EXPECT_EQ(limit(Json::object()), 8'192);
+  const Json thinking = {{"thinking", {{"type", "enabled"}}}};
+  EXPECT_EQ(limit(thinking), 65'536);
+  EXPECT_EQ(limit(with(thinking, {{"reasoning_effort", "max"}})), 131'072);
 }
 
 ApiSetup with_keys() {
@@ -179,15 +200,14 @@ TEST(ApiOperationsTest, PagesOfOthersAreRefusedUnlessTheyAreAllowed) {
   const Headers app = {{"Origin", "https://app.example"},
                        {"Access-Control-Request-Method", "POST"},
                        {"Access-Control-Request-Headers", "authorization, x-stainless-os"}};
-  const HttpReply preflight =
-      server.call({.method = "OPTIONS", .path = kChatPath, .headers = app});
+  const HttpReply preflight = server.call({.method = "OPTIONS", .path = kChatPath, .headers = app});
   EXPECT_EQ(preflight.status, 204);  // without a key
   EXPECT_EQ(preflight.header("access-control-allow-origin"), "https://app.example");
   EXPECT_EQ(preflight.header("access-control-allow-headers"), "authorization, x-stainless-os");
   EXPECT_THAT(preflight.header("access-control-allow-methods"), HasSubstr("POST"));
-  const HttpReply reply = server.post(
-      kChatPath, chat_body("Hello!"),
-      {{"Origin", "https://app.example"}, {"Authorization", "Bearer secret-of-ann"}});
+  const HttpReply reply =
+      server.post(kChatPath, chat_body("Hello!"),
+                  {{"Origin", "https://app.example"}, {"Authorization", "Bearer secret-of-ann"}});
   EXPECT_EQ(reply.header("access-control-allow-origin"), "https://app.example");
 }
 
@@ -307,9 +327,9 @@ TEST(ApiLogTest, ARequestIsOneLineAndHasNoWordOfThePrompt) {
   }
   EXPECT_EQ(lines[0]["id"], "mine-1");
   EXPECT_EQ(lines[0]["ignored_fields"], Json::array({"x_unknown"}));
-  for (const char* name : {"model", "path", "status", "prompt_tokens", "cached_tokens",
-                           "completion_tokens", "queue_ms", "prefill_ms", "decode_ms",
-                           "cache_source", "finish"}) {
+  for (const char* name :
+       {"model", "path", "status", "prompt_tokens", "cached_tokens", "completion_tokens",
+        "queue_ms", "prefill_ms", "decode_ms", "cache_source", "finish"}) {
     EXPECT_TRUE(lines[0].contains(name)) << name;
   }
   EXPECT_EQ(lines[2]["status"], 400);

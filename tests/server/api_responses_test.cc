@@ -18,14 +18,13 @@ std::size_t prompt_tokens_of(const Json& body) {
   return mini_server().ask(kResponsesPath, body)["usage"]["input_tokens"];
 }
 const Json& city_tool() {
-  static const Json tool = {
-      {"type", "function"},
-      {"name", "find"},
-      {"parameters",
-       {{"type", "object"},
-        {"properties", {{"city", {{"type", "string"}, {"enum", {"Rome"}}}}}},
-        {"required", {"city"}},
-        {"additionalProperties", false}}}};
+  static const Json tool = {{"type", "function"},
+                            {"name", "find"},
+                            {"parameters",
+                             {{"type", "object"},
+                              {"properties", {{"city", {{"type", "string"}, {"enum", {"Rome"}}}}}},
+                              {"required", {"city"}},
+                              {"additionalProperties", false}}}};
   return tool;
 }
 
@@ -46,8 +45,8 @@ TEST(ApiResponsesTest, AnAnswerHasTheShapeOfTheFormat) {
   const Json& usage = body["usage"];
   EXPECT_TRUE(usage["input_tokens_details"]["cached_tokens"].is_number());
   EXPECT_TRUE(usage["output_tokens_details"]["reasoning_tokens"].is_number());
-  EXPECT_EQ(usage["total_tokens"], usage["input_tokens"].get<std::size_t>() +
-                                       usage["output_tokens"].get<std::size_t>());
+  EXPECT_EQ(usage["total_tokens"],
+            usage["input_tokens"].get<std::size_t>() + usage["output_tokens"].get<std::size_t>());
 }
 
 TEST(ApiResponsesTest, EveryPathOfTheDialectAnswers) {
@@ -153,7 +152,8 @@ TEST(ApiResponsesTest, ReferencesPutBackWhatWasSaid) {
   const Json question = message_item("user", "My cat is called Milo.");
   Json thinking = tool;
   thinking["reasoning"] = Json::object();
-  const Json thought = mini_server().ask(kResponsesPath, items_body({question}, thinking))["output"];
+  const Json thought =
+      mini_server().ask(kResponsesPath, items_body({question}, thinking))["output"];
   const Json said = mini_server().ask(kResponsesPath, items_body({question}, tool))["output"];
   ASSERT_EQ(thought[0]["type"], "reasoning");
   ASSERT_EQ(said[0]["type"], "message");
@@ -185,24 +185,23 @@ TEST(ApiResponsesTest, CallsAreItemsAndTheirOutputsAreRead) {
   EXPECT_EQ(call["type"], "function_call");
   EXPECT_EQ(call["name"], "find");
   EXPECT_EQ(call["arguments"], R"({"city":"Rome"})");
-  const Json output = {{"type", "function_call_output"},
-                       {"call_id", call["call_id"]},
-                       {"output", "Found."}};
-  const Json second = items_body({message_item("user", "Where?"), call, output},
-                                 {{"tools", more["tools"]}});
+  const Json output = {
+      {"type", "function_call_output"}, {"call_id", call["call_id"]}, {"output", "Found."}};
+  const Json second =
+      items_body({message_item("user", "Where?"), call, output}, {{"tools", more["tools"]}});
   mini_server().ask(kResponsesPath, second);
   Json lost = second;
   lost["input"].erase(2);
-  expect_refused(mini_server().post(kResponsesPath, lost), 400,
-                 call["call_id"].get<std::string>());
+  expect_refused(mini_server().post(kResponsesPath, lost), 400, call["call_id"].get<std::string>());
 }
 
 TEST(ApiResponsesTest, ToolsInsideANamespaceAreMappedBack) {
-  const Json more = {{"tools", Json::array({{{"type", "namespace"},
-                                             {"name", "maps"},
-                                             {"tools", Json::array({city_tool()})}}})},
-                     {"tool_choice", "required"},
-                     {"max_output_tokens", 400}};
+  const Json more = {
+      {"tools",
+       Json::array(
+           {{{"type", "namespace"}, {"name", "maps"}, {"tools", Json::array({city_tool()})}}})},
+      {"tool_choice", "required"},
+      {"max_output_tokens", 400}};
   const Json answer = mini_server().ask(kResponsesPath, responses_body("Where?", more));
   ASSERT_FALSE(answer["output"].empty());
   EXPECT_EQ(answer["output"][0]["name"], "find");
@@ -227,8 +226,8 @@ TEST(ApiResponsesTest, PicturesAreRefusedWithTheKnownWords) {
   };
   expect_refused(refused({{"type", "input_image"}}), 400,
                  "input_image must have image_url or file_id");
-  expect_refused(refused({{"type", "input_image"}, {"image_url", "data:,"}, {"file_id", "f"}}),
-                 400, "input_image cannot have both image_url and file_id");
+  expect_refused(refused({{"type", "input_image"}, {"image_url", "data:,"}, {"file_id", "f"}}), 400,
+                 "input_image cannot have both image_url and file_id");
 }
 
 }  // namespace

@@ -36,14 +36,25 @@ TEST(ApiSamplingTest, TheDefaultIsTemperatureOne) {
 }
 
 TEST(ApiSamplingTest, EveryFieldHasItsBounds) {
-  const std::vector<Json> wrong = {
-      {{"temperature", 2.1}},      {{"temperature", -0.1}},       {{"top_p", 1.1}},
-      {{"min_p", -1}},             {{"frequency_penalty", 3}},    {{"presence_penalty", -3}},
-      {{"repetition_penalty", 0}}, {{"top_k", -2}},               {{"n", 0}},
-      {{"n", 129}},                {{"n", 1'000'000'000'000}},    {{"seed", 1.5}},
-      {{"max_tokens", 0}},         {{"max_tokens", -1}},          {{"min_tokens", -1}},
-      {{"logit_bias", {{"5", 101}}}}, {{"logit_bias", {{"x", 1}}}}, {{"stop_token_ids", {-1}}},
-      {{"max_tokens", 1e30}}};
+  const std::vector<Json> wrong = {{{"temperature", 2.1}},
+                                   {{"temperature", -0.1}},
+                                   {{"top_p", 1.1}},
+                                   {{"min_p", -1}},
+                                   {{"frequency_penalty", 3}},
+                                   {{"presence_penalty", -3}},
+                                   {{"repetition_penalty", 0}},
+                                   {{"top_k", -2}},
+                                   {{"n", 0}},
+                                   {{"n", 129}},
+                                   {{"n", 1'000'000'000'000}},
+                                   {{"seed", 1.5}},
+                                   {{"max_tokens", 0}},
+                                   {{"max_tokens", -1}},
+                                   {{"min_tokens", -1}},
+                                   {{"logit_bias", {{"5", 101}}}},
+                                   {{"logit_bias", {{"x", 1}}}},
+                                   {{"stop_token_ids", {-1}}},
+                                   {{"max_tokens", 1e30}}};
   for (const Json& more : wrong) {
     const HttpReply reply = mini_server().post(kChatPath, chat_body("x", more));
     EXPECT_EQ(reply.status, 400) << more << reply.body;
@@ -57,10 +68,14 @@ TEST(ApiSamplingTest, EveryFieldHasItsBounds) {
 }
 
 TEST(ApiSamplingTest, FieldsOfOthersAreTaken) {
-  const Json more = {{"frequency_penalty", 0.0}, {"presence_penalty", 0.0},
-                     {"repetition_penalty", 1.0}, {"skip_special_tokens", true},
-                     {"service_tier", "auto"},   {"parallel_tool_calls", true},
-                     {"top_k", -1},              {"user", "x y"}};
+  const Json more = {{"frequency_penalty", 0.0},
+                     {"presence_penalty", 0.0},
+                     {"repetition_penalty", 1.0},
+                     {"skip_special_tokens", true},
+                     {"service_tier", "auto"},
+                     {"parallel_tool_calls", true},
+                     {"top_k", -1},
+                     {"user", "x y"}};
   EXPECT_EQ(content_of(mini_server().ask(kChatPath, chat_body("Hello!", more))),
             "Hello! How are you today?");
 }
@@ -73,9 +88,9 @@ TEST(ApiSamplingTest, ABiasChoosesTheToken) {
 
 TEST(ApiSamplingTest, EndsCanBeMoved) {
   EXPECT_EQ(mini_server()
-                .ask(kChatPath, chat_body("Hello!", {{"min_tokens", 20}}))["usage"]
-                                                      ["completion_tokens"]
-                .get<int>() >= 20,
+                    .ask(kChatPath,
+                         chat_body("Hello!", {{"min_tokens", 20}}))["usage"]["completion_tokens"]
+                    .get<int>() >= 20,
             true);
   const Json further = mini_server().ask(kChatPath, chat_body("Hello!", {{"ignore_eos", true}}));
   EXPECT_EQ(further["usage"]["completion_tokens"], 40);

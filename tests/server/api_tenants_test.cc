@@ -112,9 +112,8 @@ TEST(ApiTenantsTest, SaltsAndUsersAreCheckedAtTheDoor) {
   for (const std::string& salt : {std::string(), std::string("a b"), std::string(129, 'x'),
                                   std::string("ümlaut"), std::string("a\nb")}) {
     for (const DialectCase& dialect : all_dialects()) {
-      expect_refused(
-          mini_server().post(dialect.path, dialect.body("x", {{"cache_salt", salt}})), 400,
-          "cache_salt");
+      expect_refused(mini_server().post(dialect.path, dialect.body("x", {{"cache_salt", salt}})),
+                     400, "cache_salt");
     }
   }
   for (const std::string& user : {std::string("a b"), std::string(513, 'x'), std::string("é")}) {
@@ -130,7 +129,8 @@ TEST(ApiTenantsTest, ItemsAndCallsOfOthersAreNotFound) {
   const Json said = server.ask(kResponsesPath, responses_body("Hello!"), key("secret-of-ann"));
   const Json reference = {{"type", "item_reference"}, {"id", said["output"][0]["id"]}};
   Json body = responses_body("");
-  body["input"] = Json::array({{{"role", "user"}, {"content", "Hello!"}}, reference,
+  body["input"] = Json::array({{{"role", "user"}, {"content", "Hello!"}},
+                               reference,
                                {{"role", "user"}, {"content", "And?"}}});
   EXPECT_EQ(server.post(kResponsesPath, body, key("secret-of-ann")).status, 200);
   expect_refused(server.post(kResponsesPath, body, key("secret-of-bob")), 400,

@@ -33,9 +33,9 @@ const Json& named_weather() {
 }
 // A question that must be answered by exactly one call. It does not say whether to think.
 Json call_body(const Json& more = Json::object()) {
-  Json body = chat_body("How is the weather?", {{"tools", weather_tools()},
-                                                {"tool_choice", named_weather()},
-                                                {"max_tokens", 400}});
+  Json body = chat_body(
+      "How is the weather?",
+      {{"tools", weather_tools()}, {"tool_choice", named_weather()}, {"max_tokens", 400}});
   body.erase("thinking");
   return with(body, more);
 }
@@ -122,16 +122,14 @@ TEST(ApiToolsTest, BoundsTheirNumberAndNames) {
   Json tools = Json::array();
   for (int i = 0; i < 128; ++i) tools.push_back(tool(fmt::format("f{}", i), Json::object()));
   const auto reply = [](const Json& offered) {
-    return mini_server().post("/v1/chat/completions/render",
-                              chat_body("x", {{"tools", offered}}));
+    return mini_server().post("/v1/chat/completions/render", chat_body("x", {{"tools", offered}}));
   };
   EXPECT_EQ(reply(tools).status, 200);
   tools.push_back(tool("one_more", Json::object()));
   expect_refused(reply(tools), 400, "129");
   EXPECT_EQ(reply(Json::array({tool(std::string(64, 'a'), Json::object())})).status, 200);
   for (const std::string& name : {std::string(65, 'a'), std::string("a b"), std::string()}) {
-    expect_refused(reply(Json::array({tool(name, Json::object())})), 400,
-                   "tools[0].function.name");
+    expect_refused(reply(Json::array({tool(name, Json::object())})), 400, "tools[0].function.name");
   }
   const Json bare = {{"type", "function"}, {"function", {{"name", "f"}}}};
   EXPECT_EQ(reply(Json::array({bare})).status, 200);
@@ -154,8 +152,7 @@ TEST(ApiToolsTest, StrictIsAllOrNoneAndWhatItCannotKeepIsRefusedBeforeAnyWork) {
 Json second_turn(const Json& message, const Json& call_id, const std::string& result) {
   Json body = call_body({{"tool_choice", "auto"}, {"reasoning_effort", "none"}});
   body["messages"].push_back(message);
-  body["messages"].push_back(
-      {{"role", "tool"}, {"tool_call_id", call_id}, {"content", result}});
+  body["messages"].push_back({{"role", "tool"}, {"tool_call_id", call_id}, {"content", result}});
   return body;
 }
 
@@ -223,13 +220,16 @@ TEST(ApiToolsTest, C31SeparatorsBeforeCallsDoNotPileUp) {
     body["messages"].push_back(
         {{"role", "tool"}, {"tool_call_id", call_of(answer)["id"]}, {"content", "Sunny."}});
   }
-  const std::string prompt = prompt_of(body);
+  std::string prompt = prompt_of(body);
+  prompt.erase(0, prompt.find("<｜User｜>"));
+  const std::string block = "</think>\n\n<｜DSML｜ calls>\n";
   std::size_t blocks = 0;
-  for (std::size_t at = prompt.find("tool_calls>"); at != std::string::npos;
-       at = prompt.find("tool_calls>", at + 1)) {
+  for (std::size_t at = prompt.find(block); at != std::string::npos;
+       at = prompt.find(block, at + 1)) {
     ++blocks;
   }
-  EXPECT_GE(blocks, 6U);
+  // A forced call that comes next has begun its own.
+  EXPECT_EQ(blocks, 4U) << prompt;
   EXPECT_EQ(prompt.find("\n\n\n"), std::string::npos);
 }
 
@@ -247,9 +247,8 @@ TEST(ApiToolsTest, D33CallsWithoutResultsAreAnsweredAndLostCallsNamed) {
   mini_server().ask(kChatPath, interrupted);
   const auto both = [&](const char* one, const char* two) {
     Json body = second_turn(message, one, std::string("result of ") + one);
-    body["messages"].push_back({{"role", "tool"},
-                                {"tool_call_id", two},
-                                {"content", std::string("result of ") + two}});
+    body["messages"].push_back(
+        {{"role", "tool"}, {"tool_call_id", two}, {"content", std::string("result of ") + two}});
     return prompt_of(body);
   };
   EXPECT_EQ(both("call_b", "call_a"), both("call_a", "call_b"));

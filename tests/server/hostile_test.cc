@@ -1,6 +1,6 @@
 // Clients that mean harm, or are only broken: whatever they do, others are answered meanwhile and
 // afterwards, what they hold is bounded, and they hear a sound answer if any.
-#include <algorithm>
+#include <dlfcn.h>
 #include <vector>
 
 #include "base/system_memory.h"
@@ -22,7 +22,7 @@ void expect_good_service(const ApiServer& server) {
   EXPECT_EQ(content_of(server.ask(kChatPath, chat_body("Hello!"))), "Hello! How are you today?");
 }
 
-// A refusal that every JSON reader takes. The writer of JSON below throws at invalid UTF-8.
+// A refusal that every JSON reader takes. dump() throws at invalid UTF-8.
 void expect_sound_refusal(const HttpReply& reply, int status, const std::string& what) {
   EXPECT_EQ(reply.status, status) << what << ": " << reply.body;
   const Json json = Json::parse(reply.body, nullptr, false);
@@ -34,6 +34,12 @@ void expect_sound_refusal(const HttpReply& reply, int status, const std::string&
 // Every piece is long, so that few of them fill what the system keeps for a reader.
 Json long_pieces() {
   return chat_body("Count.", with(endless(), {{"logprobs", true}, {"top_logprobs", 20}}));
+}
+
+// Sanitizers keep what is freed, and much besides.
+bool is_sanitized() {
+  return ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr ||
+         ::dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
 }
 
 TEST(HostileTest, AReaderThatStopsIsPausedWhileOthersGoOn) {
@@ -64,9 +70,10 @@ TEST(HostileTest, AReaderThatStopsIsPausedWhileOthersGoOn) {
 }
 
 TEST(HostileTest, ManyReadersThatStopHoldBoundedMemory) {
+  if (is_sanitized()) GTEST_SKIP() << "memory of a program with a sanitizer says nothing";
   ApiServer server;
   server.ready();
-  constexpr std::size_t kReaders = 16;
+  constexpr std::size_t kReaders = 6;
   constexpr std::size_t kMostBytesEach = std::size_t{3} << 20;
   expect_good_service(server);
   const std::uint64_t before = resident_memory_bytes();
