@@ -146,9 +146,9 @@ TEST(ApiClientsTest, AReferencedThoughtIsPutBackAndAnUnknownMessageIsNamed) {
 TEST(ApiClientsTest, AClientThatWantsAnObjectGetsACall) {
   const Json answer = answer_of(mini_server(), recorded("ai_sdk_anthropic_object", 2'000));
   ASSERT_FALSE(answer["content"].empty());
-  EXPECT_EQ(answer["content"][0]["type"] == "tool_use" || answer["stop_reason"] == "max_tokens",
-            true)
-      << answer;
+  // A model that was never taught calls may write until its limit; then there is no call.
+  if (answer["stop_reason"] == "max_tokens") GTEST_SKIP() << "cut inside of the call";
+  EXPECT_EQ(answer["content"][0]["type"], "tool_use") << answer;
 }
 
 }  // namespace

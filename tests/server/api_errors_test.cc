@@ -4,11 +4,7 @@
 namespace locket::server {
 namespace {
 
-const HttpReply& is_well() {
-  static HttpReply reply;
-  reply = mini_server().get("/health");
-  return reply;
-}
+int health() { return mini_server().get("/health").status; }
 
 TEST(ApiErrorsTest, HaveTheShapeThatClientsParse) {
   const HttpReply reply = mini_server().post(kChatPath, chat_body("x", {{"temperature", 3}}));
@@ -137,9 +133,7 @@ TEST(ApiErrorsTest, D18APromptThatIsTooLongIsRefusedWithBothNumbers) {
   const Json answer = server.ask(kChatPath, body);
   EXPECT_EQ(answer["choices"][0]["finish_reason"], "length");
   EXPECT_EQ(answer["usage"]["total_tokens"], 200);
-  EXPECT_EQ(server.get("/v1/models").body.find("\"max_model_len\":200,") == std::string::npos &&
-                Json::parse(server.get("/v1/models").body)["data"][0]["max_model_len"] != 200,
-            false);
+  EXPECT_EQ(Json::parse(server.get("/v1/models").body)["data"][0]["max_model_len"], 200);
 }
 
 // Case D21, and pictures in general: whole ones are understood and refused clearly.
@@ -163,7 +157,7 @@ TEST(ApiErrorsTest, D21PicturesAreRefusedAndTheServerLives) {
   EXPECT_EQ(reply("data:image/png;base64," + png.substr(0, png.size() - 1)).status, 400);
   expect_refused(reply("data:image/png;base64," + png), 400, "reads text only");
   EXPECT_EQ(reply("https://example.com/a.png").status, 400);
-  EXPECT_EQ(is_well().status, 200);
+  EXPECT_EQ(health(), 200);
 }
 
 // Case D29.
@@ -200,7 +194,7 @@ TEST(ApiErrorsTest, D32InvalidUtf8Is400WithValidJsonEverywhere) {
     error_text(path);
     EXPECT_EQ(mini_server().get("/health", {{"x-thing", bytes}}).status, 400);
   }
-  EXPECT_EQ(is_well().status, 200);
+  EXPECT_EQ(health(), 200);
 }
 
 TEST(ApiErrorsTest, HostileBodiesAreRefusedAndTheServerLives) {
@@ -214,7 +208,7 @@ TEST(ApiErrorsTest, HostileBodiesAreRefusedAndTheServerLives) {
       error_text(reply);
     }
   }
-  EXPECT_EQ(is_well().status, 200);
+  EXPECT_EQ(health(), 200);
 }
 
 TEST(ApiErrorsTest, ABodyBeyondTheLimitIs413) {

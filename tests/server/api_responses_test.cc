@@ -158,7 +158,9 @@ TEST(ApiResponsesTest, ReferencesPutBackWhatWasSaid) {
   ASSERT_EQ(thought[0]["type"], "reasoning");
   ASSERT_EQ(said[0]["type"], "message");
   const auto tokens = [&](const Json& one, const Json& two) {
-    return prompt_tokens_of(items_body({question, one, two, message_item("user", "And?")}, tool));
+    // While it thinks and has tools, the model is shown what it thought before.
+    return prompt_tokens_of(
+        items_body({question, one, two, message_item("user", "And?")}, thinking));
   };
   const auto reference = [](const Json& id) {
     return Json{{"type", "item_reference"}, {"id", id}};

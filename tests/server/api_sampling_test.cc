@@ -87,11 +87,8 @@ TEST(ApiSamplingTest, ABiasChoosesTheToken) {
 }
 
 TEST(ApiSamplingTest, EndsCanBeMoved) {
-  EXPECT_EQ(mini_server()
-                    .ask(kChatPath,
-                         chat_body("Hello!", {{"min_tokens", 20}}))["usage"]["completion_tokens"]
-                    .get<int>() >= 20,
-            true);
+  const Json longer = mini_server().ask(kChatPath, chat_body("Hello!", {{"min_tokens", 20}}));
+  EXPECT_GE(longer["usage"]["completion_tokens"], 20);
   const Json further = mini_server().ask(kChatPath, chat_body("Hello!", {{"ignore_eos", true}}));
   EXPECT_EQ(further["usage"]["completion_tokens"], 40);
   const Json ids = mini_server().ask("/tokenize", {{"prompt", "!"}})["tokens"];
