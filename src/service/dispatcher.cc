@@ -163,6 +163,7 @@ std::vector<RequestProgress> Dispatcher::progress() const {
   }
   std::ranges::sort(runs, {}, [](const RunPtr& run) { return run->id(); });
   std::vector<RequestProgress> progress;
+  progress.reserve(runs.size());
   for (const RunPtr& run : runs) progress.push_back(run->progress());
   return progress;
 }
