@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -39,18 +40,20 @@ std::optional<StateId> explore_states(AutomatonBuilder& builder, const State& fi
     const auto [state, id] = pending.front();
     pending.pop_front();
     visit(state, id);
-    std::optional<Edge> open;
+    // The edge that goes on; leads nowhere if there is none.
+    constexpr StateId kNowhere = std::numeric_limits<StateId>::max();
+    Edge edge = {.target = kNowhere};
     for (Symbol byte = bytes.first; byte <= bytes.last; ++byte) {
       const std::optional<State> next = step(state, static_cast<unsigned char>(byte));
-      const std::optional<StateId> target = next ? std::optional(id_of(*next)) : std::nullopt;
-      if (open && target == open->target) {
-        open->last = byte;
+      const StateId target = next ? id_of(*next) : kNowhere;
+      if (target == edge.target) {
+        edge.last = byte;
         continue;
       }
-      if (open) builder.add_edge(id, open->first, open->last, open->target);
-      open = target ? std::optional(Edge{byte, byte, *target}) : std::nullopt;
+      if (edge.target != kNowhere) builder.add_edge(id, edge.first, edge.last, edge.target);
+      edge = {byte, byte, target};
     }
-    if (open) builder.add_edge(id, open->first, open->last, open->target);
+    if (edge.target != kNowhere) builder.add_edge(id, edge.first, edge.last, edge.target);
   }
   return start;
 }
