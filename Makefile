@@ -11,7 +11,8 @@ THREADED_PARTS = (worker_pool|task_thread|thread_group|scheduler|dispatcher|pref
 THREADED_PARTS := $(THREADED_PARTS)|(memory_overview|kept_records|sampled_turns)\.h
 THREADED_PARTS := $(THREADED_PARTS)|(memory_fixture|http_cases|api_fixture)\.h|std::j?thread
 THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' '$(THREADED_PARTS)' tests \
-                   | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' | sort)
+                   | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' \
+                   | grep -vE '^($(FIGURE_TESTS)|$(SINGLE_THREADED_TESTS))$$' | sort)
 # Comparisons of many figures or bits: with sanitizers they run the code of the other tests once
 # more, for minutes.
 FIGURE_TESTS = golden_[a-z_]*_test|service_recall_test|engine_same_bits_[a-z_]*test
@@ -20,6 +21,9 @@ SANITIZED_TESTS = $(shell find tests -name '*_test.cc' | sed 's|^tests/||; s|\.c
                     | grep -vE '^($(FIGURE_TESTS))$$' | sort)
 # Found by what they include, but not about threads; too slow for TSan.
 SINGLE_THREADED_TESTS = fuzz_[a-z_]*_test|tokenizer_[a-z_]*_test|cli_[a-z_]*_test
+# The same threads as in server_api_load_test and server_api_operations_test.
+SINGLE_THREADED_TESTS := $(SINGLE_THREADED_TESTS)|server_api_(chat|messages|responses|completions)_test
+SINGLE_THREADED_TESTS := $(SINGLE_THREADED_TESTS)|server_api_(constraint|sampling|errors|clients)_test
 empty :=
 space := $(empty) $(empty)
 
@@ -84,7 +88,6 @@ sanitize-tsan: packages
 	cmake --preset tsan
 	cmake --build --preset tsan --parallel $(JOBS) --target $(THREADED_TESTS)
 	ctest --preset tsan -j $(JOBS) --no-tests=error \
-	  -E '^($(FIGURE_TESTS)|$(SINGLE_THREADED_TESTS))$$' \
 	  -R '^($(subst $(space),|,$(strip $(THREADED_TESTS))))$$'
 
 bench-smoke: ## run each benchmark for a moment: does it still work?
