@@ -86,7 +86,7 @@ class AnswerCompiler {
   }
 
   Status add_tool(const Tool& tool, std::string_view path) {
-    const Status size = check_schema_size(tool.parameters, field_path(path, "parameters"));
+    Status size = check_schema_size(tool.parameters, field_path(path, "parameters"));
     if (!size && tool.is_strict) return size;
     const bool is_free = !tool.is_strict && (loose_tools_ == LooseTools::kFree || !size);
     return calls_.add_tool(tool, path, is_free ? ToolBinding::kName : ToolBinding::kSchema);
