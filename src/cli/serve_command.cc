@@ -74,7 +74,7 @@ Status serve(const ServeOptions& options) {
                                              return open_model(options.model, progress);
                                            }));
   log_info(fmt::format("listening on {}, loading {}", server->url(), options.model.model.string()));
-  const Status ready = server->wait_until_ready();
+  Status ready = server->wait_until_ready();
   if (!ready && ready.error().code != ErrorCode::kCancelled) return ready;
   if (ready) {
     print_line(server->ready_json());

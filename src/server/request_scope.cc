@@ -23,7 +23,7 @@ std::string request_id(const HttpRequest& request) {
   return can_be_repeated(wanted) ? std::string(wanted) : random_uuid();
 }
 
-RequestScope make_scope(Serving& serving, std::shared_ptr<HttpExchange> exchange,
+RequestScope make_scope(Serving& serving, const std::shared_ptr<HttpExchange>& exchange,
                         RouteMatch route) {
   const HttpRequest& request = exchange->request();
   RequestScope scope = {.serving = serving,

@@ -28,7 +28,8 @@ struct RequestScope {
 std::string request_id(const HttpRequest& request);
 
 // What is known of a request from its head.
-RequestScope make_scope(Serving& serving, std::shared_ptr<HttpExchange> exchange, RouteMatch route);
+RequestScope make_scope(Serving& serving, const std::shared_ptr<HttpExchange>& exchange,
+                        RouteMatch route);
 
 // A whole answer, and its record.
 void answer(RequestScope& scope, HttpResponse response);
