@@ -33,37 +33,6 @@ std::string utc_time(std::int64_t unix_seconds) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_seconds)));
 }
 
-UiModel::Stage ui_stage(Serving::Stage stage) {
-  switch (stage) {
-    case Serving::Stage::kLoading:
-      return UiModel::Stage::kLoading;
-    case Serving::Stage::kReady:
-      return UiModel::Stage::kReady;
-    case Serving::Stage::kDraining:
-      return UiModel::Stage::kDraining;
-    case Serving::Stage::kFailed:
-    case Serving::Stage::kCount:
-      break;
-  }
-  return UiModel::Stage::kFailed;
-}
-
-std::string_view stage_name(Serving::Stage stage) {
-  switch (stage) {
-    case Serving::Stage::kLoading:
-      return "loading";
-    case Serving::Stage::kReady:
-      return "ready";
-    case Serving::Stage::kDraining:
-      return "draining";
-    case Serving::Stage::kFailed:
-      return "failed";
-    case Serving::Stage::kCount:
-      break;
-  }
-  return "unknown";
-}
-
 // Of one name that the model has.
 Json model_json(const Serving& serving, const std::string& name) {
   return {{"id", name},
@@ -173,7 +142,7 @@ void tell_state(RequestScope scope) {
   shared->serving.prepare([shared] {
     Serving& serving = shared->serving;
     UiState state = {.now_seconds = wall_seconds(),
-                     .model = {.stage = ui_stage(serving.stage()),
+                     .model = {.stage = serving.stage(),
                                .loading_progress = serving.loading_progress(),
                                .name = serving.names().front(),
                                .context_tokens = serving.context_tokens(),

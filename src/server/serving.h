@@ -20,6 +20,7 @@
 #include "server/request_guard.h"
 #include "server/request_record.h"
 #include "server/server_options.h"
+#include "server/serving_stage.h"
 #include "service/dispatcher.h"
 #include "service/issued_items_store.h"
 #include "service/loaded_model.h"
@@ -46,7 +47,7 @@ struct ServedModel {
 
 class Serving {
  public:
-  enum class Stage { kLoading, kReady, kDraining, kFailed, kCount };
+  using Stage = ServingStage;
 
   Serving(const ServerOptions& options, ApiKeys keys);
   Serving(const Serving&) = delete;

@@ -13,23 +13,7 @@ namespace {
 
 using service::RequestProgress;
 
-std::string_view stage_name(UiModel::Stage stage) {
-  switch (stage) {
-    case UiModel::Stage::kLoading:
-      return "loading";
-    case UiModel::Stage::kReady:
-      return "ready";
-    case UiModel::Stage::kDraining:
-      return "draining";
-    case UiModel::Stage::kFailed:
-      return "failed";
-    case UiModel::Stage::kCount:
-      break;
-  }
-  LOCKET_CHECK(false);
-}
-
-std::string_view stage_name(RequestProgress::Stage stage) {
+std::string_view progress_name(RequestProgress::Stage stage) {
   switch (stage) {
     case RequestProgress::Stage::kQueued:
       return "queued";
@@ -83,7 +67,7 @@ std::string requests_json(std::vector<RequestProgress> requests) {
     list.json(JsonObject()
                   .count("id", request.id)
                   .text("label", request.label)
-                  .text("stage", stage_name(request.stage))
+                  .text("stage", progress_name(request.stage))
                   .count("prompt_tokens", request.prompt_tokens)
                   .count("read_tokens", request.read_tokens)
                   .count("hit_tokens", request.hit_tokens)

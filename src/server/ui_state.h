@@ -14,6 +14,7 @@
 #include "engine/memory_overview.h"
 #include "server/bill_book.h"
 #include "server/metrics.h"
+#include "server/serving_stage.h"
 #include "service/dispatcher.h"
 
 namespace locket::server {
@@ -22,7 +23,8 @@ inline constexpr std::size_t kMostUiRequests = 100;
 inline constexpr std::size_t kMostUiCallers = 10;
 
 struct UiModel {
-  enum class Stage { kLoading, kReady, kDraining, kFailed, kCount } stage = Stage::kLoading;
+  using Stage = ServingStage;
+  Stage stage = Stage::kLoading;
   double loading_progress = 0;  // 0 to 1
   std::string name = {};
   std::string numerics = {};
