@@ -72,6 +72,20 @@ std::size_t Scheduler::paused() const {
       running_, [](const CompletionPtr& completion) { return completion->pace == Pace::kPause; }));
 }
 
+SchedulerCounts Scheduler::counts() const {
+  const std::lock_guard lock(counts_mutex_);
+  return counts_;
+}
+
+void Scheduler::count(const SchedulerCounts& more) {
+  const std::lock_guard lock(counts_mutex_);
+  counts_.steps += more.steps;
+  counts_.prompt_tokens += more.prompt_tokens;
+  counts_.hit_tokens += more.hit_tokens;
+  counts_.generated_tokens += more.generated_tokens;
+  counts_.preemptions += more.preemptions;
+}
+
 bool Scheduler::step() {
   const std::size_t before = index_.size();
   drop_cancelled();
@@ -163,7 +177,7 @@ bool Scheduler::begin(Completion& completion) {
   }
   const MemoryUse use = session->memory_use();
   completion.session = std::move(session);
-  if (!completion.was_admitted) counts_.hit_tokens += use.hit_tokens;
+  if (!completion.was_admitted) count({.hit_tokens = use.hit_tokens});
   completion.was_admitted = true;
   completion.client->on_admitted(use);
   return true;
@@ -210,7 +224,7 @@ void Scheduler::preempt(Completion& completion) {
   completion.session.reset();
   waiting_.splice(waiting_.begin(), running_, at);
   waits_for_room_ = true;
-  counts_.preemptions += 1;
+  count({.preemptions = 1});
 }
 
 // A quarter of the room goes to the prompt that has waited longest, so that nobody waits for ever;
@@ -251,9 +265,7 @@ void Scheduler::run(std::size_t generating, std::size_t prompt_tokens) {
   const double start = monotonic_seconds();
   std::vector<Status> statuses = run_staged(engine_.model(), context_, sessions);
   pacer_.record(generating, prompt_tokens, monotonic_seconds() - start);
-  counts_.steps += 1;
-  counts_.prompt_tokens += prompt_tokens;
-  counts_.generated_tokens += generating;
+  count({.steps = 1, .prompt_tokens = prompt_tokens, .generated_tokens = generating});
   for (std::size_t i = 0; i < staged_.size(); ++i) {
     Completion& completion = *staged_[i];
     if (!statuses[i]) {

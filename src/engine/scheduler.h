@@ -6,13 +6,14 @@
 // When the page pool is full the completion that came last gives its pages up and goes on later
 // with the same prompt and segment, which again changes nothing.
 //
-// Not thread-safe: one thread calls everything. The engine must outlive it.
+// Not thread-safe: one thread calls everything but counts(). The engine must outlive it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -60,7 +61,8 @@ class Scheduler {
   std::size_t waiting() const { return waiting_.size(); }
   std::size_t running() const { return running_.size(); }
   std::size_t paused() const;
-  const SchedulerCounts& counts() const { return counts_; }
+  // Of any thread. A step's tokens are counted before a client hears of them.
+  SchedulerCounts counts() const;
 
  private:
   struct Completion;
@@ -81,12 +83,14 @@ class Scheduler {
   void deliver(Completion& completion);
   static void end(Completion& completion, GenerationEnd end);
   void sweep();
+  void count(const SchedulerCounts& more);
 
   Engine& engine_;
   SchedulerOptions options_;
   StepPacer pacer_;
   model::ForwardContext context_;
-  SchedulerCounts counts_;
+  mutable std::mutex counts_mutex_;
+  SchedulerCounts counts_;  // under counts_mutex_
   Id next_id_ = 1;
   Completions waiting_;
   Completions running_;                        // in the order of admission

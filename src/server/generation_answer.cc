@@ -73,11 +73,11 @@ void GenerationAnswer::begin_padding() {
 
 void GenerationAnswer::end_padded(const service::RequestResult& result) {
   begin_padding();
+  scope_.serving.record(scope_.record);
   scope_.exchange->write(result.error
                              ? error_body(scope_.dialect, *result.error)
                              : reply_body(scope_.dialect, info_, result, scope_.record.bill));
   scope_.exchange->finish();
-  scope_.serving.record(scope_.record);
 }
 
 void GenerationAnswer::begin(service::Dispatcher::RequestId id) {
@@ -171,10 +171,10 @@ void GenerationAnswer::finish(const service::RequestResult& result) {
     return answer_json(scope_, reply_body(scope_.dialect, info_, result, scope_.record.bill));
   }
   begin_stream();
+  scope_.serving.record(scope_.record);
   scope_.exchange->write(result.error ? writer_->fail(*result.error)
                                       : writer_->end(result, scope_.record.bill));
   scope_.exchange->finish();
-  scope_.serving.record(scope_.record);
 }
 
 }  // namespace locket::server

@@ -49,8 +49,8 @@ void answer(RequestScope& scope, HttpResponse response) {
   response.headers.insert(response.headers.end(), scope.headers.begin(), scope.headers.end());
   scope.record.status = response.status;
   scope.record.total_seconds = monotonic_seconds() - scope.start;
-  scope.exchange->respond(std::move(response));
   scope.serving.record(scope.record);
+  scope.exchange->respond(std::move(response));
 }
 
 void answer_json(RequestScope& scope, std::string body) {

@@ -58,9 +58,9 @@ struct Dispatcher::State {
   bool has_arrivals = false;
   bool has_work = false;  // the last step got on with something
   double busy_since = 0;  // when the last step ended, while there is something to do; 0: idle
-  DispatcherLoad load;
+  DispatcherLoad load;  // without the scheduler's counts
 
-  // The model's thread only.
+  // The model's thread only, but for its counts.
   engine::Scheduler scheduler;
   std::vector<RunPtr> working;
 };
@@ -148,8 +148,16 @@ void Dispatcher::cancel_all() {
 }
 
 DispatcherLoad Dispatcher::load() const {
+  // The scheduler's own counts, not those of the step that ended last: who has an answer and asks
+  // for the counts finds its tokens in them.
+  const engine::SchedulerCounts counts = state_->scheduler.counts();
   const std::lock_guard lock(state_->mutex);
   DispatcherLoad load = state_->load;
+  load.steps = counts.steps;
+  load.prompt_tokens = counts.prompt_tokens;
+  load.hit_tokens = counts.hit_tokens;
+  load.generated_tokens = counts.generated_tokens;
+  load.preemptions = counts.preemptions;
   load.queued = state_->waiting.size();
   if (state_->busy_since > 0) load.seconds_since_step = monotonic_seconds() - state_->busy_since;
   return load;
@@ -262,15 +270,9 @@ void Dispatcher::State::forget_ended() {
 }
 
 void Dispatcher::State::note_step() {
-  const engine::SchedulerCounts& counts = scheduler.counts();
   const std::lock_guard lock(mutex);
   load.running = scheduler.running() + scheduler.waiting();
   load.paused = scheduler.paused();
-  load.steps = counts.steps;
-  load.prompt_tokens = counts.prompt_tokens;
-  load.hit_tokens = counts.hit_tokens;
-  load.generated_tokens = counts.generated_tokens;
-  load.preemptions = counts.preemptions;
   const bool is_busy = has_work || (!runs.empty() && load.paused < load.running);
   busy_since = is_busy ? monotonic_seconds() : 0;
 }

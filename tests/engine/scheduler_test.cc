@@ -55,7 +55,7 @@ class Recorder : public GenerationClient {
     EXPECT_FALSE(has_ended());
     tokens.push_back(token.token);
     generated.push_back(token);
-    steps.push_back(step_count != nullptr ? *step_count : 0);
+    steps.push_back(scheduler != nullptr ? scheduler->counts().steps : 0);
     return tokens.size() == enough ? Verdict::kEnough : Verdict::kGoOn;
   }
   void on_end(const GenerationEnd& how) override {
@@ -73,7 +73,7 @@ class Recorder : public GenerationClient {
   std::vector<std::uint64_t> steps;  // in which each token came
   GenerationEnd end;
   std::size_t enough = 0;
-  const std::uint64_t* step_count = nullptr;
+  const Scheduler* scheduler = nullptr;
 };
 
 GenerationRequest request(std::uint32_t seed, std::size_t prompt_tokens, std::size_t max_tokens) {
@@ -216,7 +216,7 @@ TEST(SchedulerTest, ALongPromptDoesNotStopTheOthers) {
   Scheduler scheduler(*engine, {.pacer = {.most_prompt_tokens = 64, .most_stretch = 0}});
   const auto talker = std::make_shared<Recorder>();
   const auto reader = std::make_shared<Recorder>();
-  talker->step_count = reader->step_count = &scheduler.counts().steps;
+  talker->scheduler = &scheduler;
   scheduler.add(request(5000, 10, 40), talker);
   while (talker->tokens.empty()) ASSERT_TRUE(scheduler.step());
   scheduler.add(request(5001, 3'500, 1), reader);
