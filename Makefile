@@ -28,7 +28,7 @@ empty :=
 space := $(empty) $(empty)
 
 .PHONY: help packages build test ui-test clients-test demo tokenizers format format-check check \
-        tidy sanitize sanitize-debug sanitize-tsan bench-smoke clean
+        tidy sanitize sanitize-debug sanitize-tsan bench-smoke bench-gate bench-baseline clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
@@ -95,6 +95,12 @@ bench-smoke: ## run each benchmark for a moment: does it still work?
 	  echo "== $$source"; \
 	  build/release/bench/$$(basename $$source .cc) --benchmark_min_time=0.01; \
 	done
+
+bench-gate: build ## fail if a ratio of the quick bench is worse than this machine's baseline
+	@python3 -B tools/check_bench.py --run build/release/locket
+
+bench-baseline: build ## record the ratios of this machine as its baseline: five quick benches
+	@python3 -B tools/check_bench.py --record --run build/release/locket
 
 clean: ## remove the build folder, fetched test data included
 	rm -rf build

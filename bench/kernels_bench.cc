@@ -79,36 +79,6 @@ void run_matmul(benchmark::State& state, const KernelTable& table, const MatmulC
       benchmark::Counter(runs * products * 2 / 1e9, benchmark::Counter::kIsRate);
 }
 
-struct AttentionCase {
-  Rounding rounding;
-  std::size_t heads;
-  std::size_t head_dim;
-  std::size_t slots;
-};
-
-void run_attention(benchmark::State& state, const KernelTable& table, const AttentionCase& shape) {
-  const std::vector<float> query = random_bf16(shape.heads * shape.head_dim);
-  const std::vector<float> rows = random_bf16(shape.slots * shape.head_dim);
-  const std::vector<std::uint8_t> used(shape.slots, 1);
-  const std::vector<float> sink(shape.heads, 0.5f);
-  std::vector<float> out(shape.heads * shape.head_dim);
-  const AttentionInput input{.heads = shape.heads,
-                             .head_dim = shape.head_dim,
-                             .scale = 0.044f,
-                             .query = query,
-                             .rows = rows,
-                             .used = used,
-                             .sink = sink,
-                             .rounding = shape.rounding};
-  for (auto _ : state) {
-    table.sparse_attention(input, out);
-    benchmark::DoNotOptimize(out.data());
-  }
-  const double products = static_cast<double>(2 * shape.heads * shape.head_dim * shape.slots);
-  state.counters["GFLOP/s"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * products * 2 / 1e9, benchmark::Counter::kIsRate);
-}
-
 void run_index_scores(benchmark::State& state, const KernelTable& table, std::size_t heads,
                       std::size_t count) {
   constexpr std::size_t kDim = 128;
@@ -214,12 +184,6 @@ constexpr std::array kMatmulCases = {
     MatmulCase{WeightFormat::kFp8, "fp8", ActivationValues::kF32, 1280, 5120, 192},
 };
 
-constexpr std::array kAttentionCases = {
-    AttentionCase{Rounding::kBf16, 64, 512, 640},
-    AttentionCase{Rounding::kNone, 64, 512, 640},
-    AttentionCase{Rounding::kBf16, 4, 128, 192},
-};
-
 std::string case_name(const KernelTable& table, const MatmulCase& shape) {
   return "matmul/" + std::string(table.name) + "/" + shape.name +
          (shape.values == ActivationValues::kBf16 ? "/bf16 x" : "/f32 x") + "/" +
@@ -233,14 +197,6 @@ void register_table(const KernelTable& table) {
     benchmark::RegisterBenchmark(
         case_name(table, shape).c_str(),
         [&table, shape](benchmark::State& state) { run_matmul(state, table, shape); });
-  }
-  for (const AttentionCase& shape : kAttentionCases) {
-    const std::string title = "attention/" + name + "/" + std::to_string(shape.heads) + "x" +
-                              std::to_string(shape.head_dim) + ", " + std::to_string(shape.slots) +
-                              " slots" + (shape.rounding == Rounding::kBf16 ? "/bf16" : "/f32");
-    benchmark::RegisterBenchmark(title.c_str(), [&table, shape](benchmark::State& state) {
-      run_attention(state, table, shape);
-    });
   }
   benchmark::RegisterBenchmark(
       ("index_scores/" + name + "/32 heads").c_str(),

@@ -61,8 +61,8 @@ DirectFile::~DirectFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-Result<DirectFile> DirectFile::open(const std::filesystem::path& path) {
-  const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+Result<DirectFile> DirectFile::open(const std::filesystem::path& path, Links links) {
+  const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::kRefused ? O_NOFOLLOW : 0);
   int descriptor = ::open(path.c_str(), flags | O_DIRECT);
   const bool is_direct = descriptor >= 0;
   if (descriptor < 0 && errno == EINVAL) descriptor = ::open(path.c_str(), flags);

@@ -1,6 +1,6 @@
 // Large reads that go past the system's page cache: what is restored once is not wanted there, and
 // the copy into it would cost more than the read. Where the file system refuses direct reads they
-// are ordinary ones. Not reached through links. Thread-safe.
+// are ordinary ones. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,11 @@ class DirectBuffer {
 
 class DirectFile {
  public:
+  // Files of ours are not reached through links; folders of downloaded models consist of them.
+  enum class Links { kRefused, kFollowed, kCount };
   // kNotFound if there is none; kIo otherwise.
-  [[nodiscard]] static Result<DirectFile> open(const std::filesystem::path& path);
+  [[nodiscard]] static Result<DirectFile> open(const std::filesystem::path& path,
+                                               Links links = Links::kRefused);
   DirectFile(DirectFile&& other) noexcept;
   DirectFile& operator=(DirectFile&& other) noexcept;
   DirectFile(const DirectFile&) = delete;

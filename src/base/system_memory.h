@@ -16,4 +16,8 @@ std::uint64_t resident_memory_bytes();
 // is in use.
 void return_freed_memory();
 
+// Sets the allocator up for a process that asks for blocks of many sizes all the time: else it
+// stops to sort the small ones whenever a large one is wanted. To be called once, at start.
+void tune_allocator();
+
 }  // namespace locket

@@ -1,9 +1,14 @@
 // A fork-join pool with a fixed number of threads. parallel_for() splits an index range into fixed
 // contiguous parts, so which thread computes what never changes a result; the caller takes part.
 // One caller at a time. Exceptions must not leave the function.
+//
+// A thread without work looks for it for some microseconds, so that calls in quick succession cost
+// little, and then sleeps, so that an idle pool costs nothing. Threads run where the system likes:
+// kept on one processor each, they only got into the caller's way.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -25,6 +30,9 @@ class WorkerPool {
   // A grain for items of `item_work` multiply-adds each: parts below it would cost more to hand out
   // than they bring.
   static std::size_t grain_for(std::size_t item_work);
+
+  // Into how many parts work of so many multiply-adds should be cut; 1 to thread_count().
+  std::size_t parts_for(std::uint64_t work) const;
 
   // Calls run(begin, end) for disjoint ranges that cover [0, count), each a multiple of `grain`
   // long except the last; returns when all are done.

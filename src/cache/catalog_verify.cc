@@ -28,6 +28,8 @@ class Verifier {
   Verifier(DiskStore& store, Repair repair) : store_(store), repair_(repair) {}
 
   void collect();
+  // Every so manieth payload stays, so that about `most_bytes` are read.
+  void thin_out(std::uint64_t most_bytes);
   void read_all(const std::function<void(std::uint64_t, std::uint64_t)>& on_progress);
   VerifyReport take_report() { return std::move(report_); }
 
@@ -67,6 +69,17 @@ void Verifier::collect() {
     return std::pair(left.value.segment, left.value.offset) <
            std::pair(right.value.segment, right.value.offset);
   });
+}
+
+void Verifier::thin_out(std::uint64_t most_bytes) {
+  std::uint64_t total = 0;
+  for (const Item& item : items_) total += std::min(item.value.bytes, kMostValueBytes);
+  if (total <= most_bytes) return;
+  const std::uint64_t step = total / std::max<std::uint64_t>(1, most_bytes) + 1;
+  std::vector<Item> kept;
+  for (std::size_t i = 0; i < items_.size(); i += step) kept.push_back(items_[i]);
+  report_.left_out = static_cast<std::int64_t>(items_.size() - kept.size());
+  items_ = std::move(kept);
 }
 
 void Verifier::add_page(StoredPage page) {
@@ -153,6 +166,14 @@ Result<VerifyReport> verify_stored(
   verifier.read_all(on_progress);
   // What was dropped goes for good with the next write.
   if (repair == Repair::kDropDamaged) LOCKET_TRY_STATUS(store.impl().write_records({}));
+  return verifier.take_report();
+}
+
+Result<VerifyReport> verify_sample(DiskStore& store, std::uint64_t most_bytes) {
+  Verifier verifier(store, Repair::kReport);
+  verifier.collect();
+  verifier.thin_out(most_bytes);
+  verifier.read_all({});
   return verifier.take_report();
 }
 

@@ -47,7 +47,8 @@ struct CatalogTotals {
 inline constexpr std::size_t kMostFindings = 100;
 
 struct VerifyReport {
-  std::int64_t values = 0;  // payloads that were read
+  std::int64_t values = 0;    // payloads that were read
+  std::int64_t left_out = 0;  // payloads that verify_sample() did not read
   std::uint64_t bytes = 0;
   std::int64_t damaged = 0;
   std::vector<std::string> findings;  // one line per damaged value, at most kMostFindings
@@ -91,6 +92,9 @@ enum class Repair { kReport, kDropDamaged };
 [[nodiscard]] Result<VerifyReport> verify_stored(
     DiskStore& store, Repair repair,
     const std::function<void(std::uint64_t done, std::uint64_t total)>& on_progress);
+
+// The same of at most `most_bytes` of payloads, spread over everything; changes nothing.
+[[nodiscard]] Result<VerifyReport> verify_sample(DiskStore& store, std::uint64_t most_bytes);
 
 // The prefix whose last page's name begins with these hexadecimal digits. kNotFound; kBadRequest if
 // several do.

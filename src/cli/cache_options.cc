@@ -34,8 +34,8 @@ void add_model_of(CLI::App& command, CacheOptions& options) {
       ->type_name("FOLDER");
   command
       .add_option("--mode", options.model.mode,
-                  "arithmetic that the memory was made with: reference (default) or wide")
-      ->check(one_of({"reference", "wide"}))
+                  "arithmetic that the memory was made with: reference (default), fast, wide")
+      ->check(one_of({"reference", "fast", "wide"}))
       ->type_name("NAME");
 }
 

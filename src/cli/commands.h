@@ -8,10 +8,12 @@ namespace locket::cli {
 
 int run_program(int argc, char** argv);
 
+int run_bench(const BenchOptions& options);
 int run_cache(const CacheOptions& options);
 int run_chat(const ChatOptions& options);
 int run_demo(const DemoOptions& options);
 int run_demo_worker(const DemoWorkerOptions& options);
+int run_doctor(const DoctorOptions& options);
 int run_inspect(const InspectOptions& options);
 int run_memory(const MemoryOptions& options);
 int run_parse(const ParseOptions& options);

@@ -56,9 +56,10 @@ void add_model_choice(CLI::App& command, ModelOptions& options) {
   add_model(command, options.model);
   command
       .add_option("--mode", options.mode,
-                  "arithmetic: reference (as released, default), wide (float32),\n"
-                  "plain (float32 and no rounding of the memory)")
-      ->check(one_of({"reference", "wide", "plain"}))
+                  "arithmetic: reference (as released, default), fast (as reference, but\n"
+                  "int8 into routed experts), wide (float32), plain (float32 and no\n"
+                  "rounding of the memory)")
+      ->check(one_of({"reference", "fast", "wide", "plain"}))
       ->type_name("NAME")
       ->group("Model");
   command
@@ -78,6 +79,18 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "threads to compute with, 0 to 1024 (default 0: one per core)")
       ->check(in_range(0, 1024))
       ->type_name("N")
+      ->group(group);
+  add_room_options(command, options);
+}
+
+void add_room_options(CLI::App& command, ModelOptions& options) {
+  const char* group = "Model";
+  command
+      .add_option("--expert-memory", options.expert_memory_bytes,
+                  "most bytes of RAM for routed experts, as in 40G; the others are read\n"
+                  "from disk when a token needs them (default 0: as many as fit)")
+      ->transform(CLI::Validator(read_size, ""))
+      ->type_name("SIZE")
       ->group(group);
   command
       .add_option("--memory-budget", options.memory_budget_bytes,

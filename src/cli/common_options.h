@@ -29,6 +29,8 @@ void add_model(CLI::App& command, std::filesystem::path& model);
 void add_model_choice(CLI::App& command, ModelOptions& options);
 // And what it runs with.
 void add_model_options(CLI::App& command, ModelOptions& options);
+// What may lie in RAM; part of the above.
+void add_room_options(CLI::App& command, ModelOptions& options);
 // Where the memory is on disk, and how large it may become.
 void add_memory_options(CLI::App& command, ModelOptions& options);
 void add_sampling_options(CLI::App& command, SamplingOptions& options);

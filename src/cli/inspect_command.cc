@@ -4,12 +4,19 @@
 
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/inspect_plan.h"
 #include "cli/inspect_text.h"
 #include "cli/model_setup.h"
 
 namespace locket::cli {
 
 int run_inspect(const InspectOptions& options) {
+  if (options.plan) {
+    const Result<std::string> plan = inspect_plan(options);
+    if (!plan) return report(plan.error());
+    std::fwrite(plan->data(), 1, plan->size(), stdout);
+    return 0;
+  }
   const Result<ModelFacts> facts = read_model_facts(options);
   if (!facts) return report(facts.error());
   if (!facts->unknown_keys.empty()) {

@@ -43,17 +43,17 @@ std::string scales_text(std::int64_t count) {
 }
 
 // What a row of a format is made of, group sizes as in numerics/group_scaled.h.
-std::string row_text(model::RowFormat format, std::int64_t width) {
+std::string row_text(kernels::RowFormat format, std::int64_t width) {
   switch (format) {
-    case model::RowFormat::kFp4Main:
+    case kernels::RowFormat::kFp4Main:
       return fmt::format("{} values in FP4, {}", width, scales_text(width / 16));
-    case model::RowFormat::kFp4Index:
+    case kernels::RowFormat::kFp4Index:
       return fmt::format("{} values in FP4, {}", width, scales_text(width / 32));
-    case model::RowFormat::kFp8:
+    case kernels::RowFormat::kFp8:
       return fmt::format("{} values in FP8, {}", width, scales_text(width / 32));
-    case model::RowFormat::kF32:
+    case kernels::RowFormat::kF32:
       return fmt::format("{} values in float32", width);
-    case model::RowFormat::kCount:
+    case kernels::RowFormat::kCount:
       break;
   }
   return {};

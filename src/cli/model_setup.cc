@@ -40,6 +40,13 @@ Result<engine::MemoryOptions> memory_options(const ModelOptions& options) {
   return memory;
 }
 
+// Of a model that is small nobody needs to know.
+void tell_plan(const engine::WeightPlan& plan) {
+  constexpr std::uint64_t kSmall = std::uint64_t{4} << 30;
+  if (!plan.streams && plan.peak_bytes() - plan.pool_bytes < kSmall) return;
+  for (const std::string& line : engine::describe_plan(plan, {})) log_info("plan: " + line);
+}
+
 struct SetupWishes {
   engine::MemoryOptions memory = {};
   kernels::IndexScoreRounding index_scores = kernels::IndexScoreRounding::kF32;
@@ -51,8 +58,8 @@ Result<ModelSetup> set_up(const ModelOptions& options, const SetupWishes& wishes
   const auto replay = engine::find_replay_mode(options.replay);
   if (!mode || !replay) {
     return fail(ErrorCode::kBadRequest,
-                fmt::format("mode \"{}\" or replay \"{}\" is not known; modes: reference, wide, "
-                            "plain; replays: bounded, exact, full",
+                fmt::format("mode \"{}\" or replay \"{}\" is not known; modes: reference, fast, "
+                            "wide, plain; replays: bounded, exact, full",
                             options.mode, options.replay));
   }
   LOCKET_TRY(const std::filesystem::path folder, resolve_model(options.model));
@@ -63,13 +70,16 @@ Result<ModelSetup> set_up(const ModelOptions& options, const SetupWishes& wishes
       .replay = *replay,
       .threads = options.threads,
       .pool_budget_bytes = options.memory_budget_bytes,
+      .expert_budget_bytes = options.expert_memory_bytes,
       .memory = wishes.memory,
-      .progress = [&](std::uint64_t done, std::uint64_t total) {
-        progress.show(done, total);
-        if (wishes.on_progress && total > 0) {
-          wishes.on_progress(static_cast<double>(done) / static_cast<double>(total));
-        }
-      }};
+      .progress =
+          [&](std::uint64_t done, std::uint64_t total) {
+            progress.show(done, total);
+            if (wishes.on_progress && total > 0) {
+              wishes.on_progress(static_cast<double>(done) / static_cast<double>(total));
+            }
+          },
+      .on_plan = tell_plan};
   LOCKET_TRY(service::LoadedModel loaded, service::LoadedModel::open(folder, engine_options));
   for (const std::string& note : loaded.engine().notes()) log_info(note);
   return ModelSetup{.loaded = std::move(loaded), .load_seconds = monotonic_seconds() - start};

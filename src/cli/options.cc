@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/bench_options.h"
 #include "cli/cache_options.h"
 #include "cli/common_options.h"
+#include "cli/doctor_options.h"
 #include "cli/serve_options.h"
+#include "kernels/kernel_table.h"
 #include "service/conversation.h"
 
 namespace locket::cli {
@@ -19,10 +22,12 @@ namespace {
 constexpr int kWrongUse = 2;
 
 struct Commands {
+  BenchOptions bench;
   CacheOptions cache;
   ChatOptions chat;
   DemoOptions demo;
   DemoWorkerOptions demo_worker;
+  DoctorOptions doctor;
   InspectOptions inspect;
   MemoryOptions memory;
   ParseOptions parse;
@@ -122,7 +127,12 @@ void add_inspect(CLI::App& app, InspectOptions& options) {
                   "tokens of context at which work is counted, at least 1 (default 32768)")
       ->check(in_range<std::int64_t>(1, kMostTokens))
       ->type_name("N");
-  command.add_flag("--json", options.json, "print everything as JSON");
+  auto* json = command.add_flag("--json", options.json, "print everything as JSON");
+  add_room_options(command, options.model);
+  command
+      .add_flag("--plan", options.plan,
+                "what loading would put where, and what speed the bytes allow")
+      ->excludes(json);
 }
 
 void add_memory(CLI::App& app, MemoryOptions& options) {
@@ -227,10 +237,12 @@ void add_parse(CLI::App& app, ParseOptions& options) {
 }
 
 std::optional<Command> chosen_command(const CLI::App& app, const Commands& commands) {
+  if (app.got_subcommand("bench")) return commands.bench;
   if (app.got_subcommand("cache")) return commands.cache;
   if (app.got_subcommand("chat")) return commands.chat;
   if (app.got_subcommand("demo")) return commands.demo;
   if (app.got_subcommand("demo-worker")) return commands.demo_worker;
+  if (app.got_subcommand("doctor")) return commands.doctor;
   if (app.got_subcommand("inspect")) return commands.inspect;
   if (app.got_subcommand("memory")) return commands.memory;
   if (app.got_subcommand("parse")) return commands.parse;
@@ -242,8 +254,12 @@ std::optional<Command> chosen_command(const CLI::App& app, const Commands& comma
   return std::nullopt;
 }
 
+std::string version_text() {
+  return fmt::format("locket {}, kernels {}", LOCKET_VERSION, kernels::active_kernels().name);
+}
+
 void add_commands(CLI::App& app, Commands& commands) {
-  app.set_version_flag("--version", "locket " LOCKET_VERSION, "print the version and exit");
+  app.set_version_flag("--version", version_text, "print the version and exit");
   app.set_help_flag("-h,--help", "print this help and exit");
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
   app.get_formatter()->column_width(26);
@@ -257,6 +273,8 @@ void add_commands(CLI::App& app, Commands& commands) {
   add_run(app, commands.run);
   add_serve(app, commands.serve);
   add_inspect(app, commands.inspect);
+  add_doctor(app, commands.doctor);
+  add_bench(app, commands.bench);
   add_memory(app, commands.memory);
   add_cache(app, commands.cache);
   add_trace(app, commands.trace);

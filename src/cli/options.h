@@ -18,10 +18,11 @@ namespace locket::cli {
 // What every command that runs a model takes.
 struct ModelOptions {
   std::filesystem::path model;            // empty: the small model that ships
-  std::string mode = "reference";         // reference, wide or plain
+  std::string mode = "reference";         // reference, fast, wide or plain
   std::string replay = "bounded";         // bounded, exact or full
   std::size_t threads = 0;                // 0: one per core
   std::uint64_t memory_budget_bytes = 0;  // page pool; 0: a share of the free memory
+  std::uint64_t expert_memory_bytes = 0;  // of routed experts in RAM; 0: as many as fit
   std::string memory;                     // folder on disk, or "off"; empty: see memory_path.h
   std::uint64_t memory_quota_bytes = 0;   // of that folder; 0: see default_memory_quota()
 };
@@ -34,6 +35,18 @@ struct SamplingOptions {
   std::uint64_t seed = 0;
   std::int64_t max_tokens = 0;  // 0: to the end of the context
   std::vector<std::string> stop;
+};
+
+// locket bench: ratios to the machine's limits, and the slice that some of them need.
+struct BenchOptions {
+  std::filesystem::path make_slice;  // only make a slice here
+  std::uint64_t seed = 1;            // of its weights
+  std::filesystem::path slice;       // empty: parts that need one are left out
+  bool quick = false;
+  std::filesystem::path json;
+  std::vector<std::string> only;  // groups of rows; empty: all
+  std::filesystem::path scratch;  // empty: the folder for temporary files
+  std::size_t threads = 0;        // 0: one per core
 };
 
 // locket cache, whichever of its commands.
@@ -77,9 +90,17 @@ struct DemoWorkerOptions {
   std::string task;  // remember or answer
 };
 
+// locket doctor: checks machine, kernels, checkpoint and memory.
+struct DoctorOptions {
+  ModelOptions model;
+  bool json = false;
+  bool measures = false;  // also what the machine can do, and how near the kernels come
+};
+
 struct InspectOptions {
   ModelOptions model;
   std::int64_t context = 32768;  // tokens of context at which work is counted
+  bool plan = false;             // what would go where, instead
   bool json = false;
 };
 
@@ -131,9 +152,10 @@ struct TraceOptions {
   std::filesystem::path from;
 };
 
-using Command = std::variant<CacheOptions, ChatOptions, DemoOptions, DemoWorkerOptions,
-                             InspectOptions, MemoryOptions, ParseOptions, RenderOptions, RunOptions,
-                             ServeOptions, TokensOptions, TraceOptions>;
+using Command =
+    std::variant<BenchOptions, CacheOptions, ChatOptions, DemoOptions, DemoWorkerOptions,
+                 DoctorOptions, InspectOptions, MemoryOptions, ParseOptions, RenderOptions,
+                 RunOptions, ServeOptions, TokensOptions, TraceOptions>;
 
 // The command that `argc`, `argv` ask for. `exit_code` is set and no command returned when the
 // parser has already answered (--help, --version, wrong use).

@@ -157,7 +157,7 @@ class LayerTrace {
   }
 
   Status fill_stream(const cache::KvView& view, const std::string& name, int stream,
-                     model::RowFormat format) const {
+                     kernels::RowFormat format) const {
     const auto at = static_cast<std::size_t>(stream);
     const std::int64_t rows = count_ / view.layout().streams[at].tokens_per_row;
     const std::int64_t width =

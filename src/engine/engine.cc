@@ -12,24 +12,30 @@
 namespace locket::engine {
 namespace {
 
-constexpr std::uint64_t kLeastPoolBytes = std::uint64_t{64} << 20;
-
-std::uint64_t pool_budget(const EngineOptions& options) {
-  if (options.pool_budget_bytes > 0) return options.pool_budget_bytes;
-  return std::max(available_memory_bytes() / 4, kLeastPoolBytes);
-}
-
 std::size_t thread_count(const EngineOptions& options) {
   return options.threads > 0 ? options.threads : WorkerPool::hardware_threads();
 }
 
+Result<WeightPlan> make_plan(const checkpoint::Checkpoint& checkpoint,
+                             const EngineOptions& options) {
+  LOCKET_TRY(const model::V41Config config, model::read_v41_config(checkpoint.config().root()));
+  const WeightPlanWishes wishes = {.available_bytes = options.available_bytes > 0
+                                                          ? options.available_bytes
+                                                          : available_memory_bytes(),
+                                   .expert_bytes = options.expert_budget_bytes,
+                                   .pool_bytes = options.pool_budget_bytes};
+  return plan_weights(config, model::count_v41_bytes(config, checkpoint),
+                      model::make_v41_memory(config, options.numerics.mode).layout, wishes);
+}
+
 }  // namespace
 
-Engine::Engine(checkpoint::Checkpoint checkpoint, model::V41Model model,
+Engine::Engine(checkpoint::Checkpoint checkpoint, model::V41Model model, const WeightPlan& plan,
                const EngineOptions& options)
     : checkpoint_(std::move(checkpoint)),
+      plan_(plan),
       model_(std::move(model)),
-      pool_(model_.memory().layout.page_bytes(), pool_budget(options)),
+      pool_(model_.memory().layout.page_bytes(), plan.pool_bytes),
       workers_(thread_count(options)),
       tenant_(options.memory.tenant),
       replay_(options.replay) {
@@ -41,13 +47,43 @@ Engine::Engine(checkpoint::Checkpoint checkpoint, model::V41Model model,
   if (!model_.skipped_tensors().empty()) notes_.push_back(model_.skipped_tensors());
 }
 
+Engine::~Engine() {
+  const model::StreamedExperts* const experts = model_.streamed_experts();
+  if (experts == nullptr || uses_file_ == nullptr ||
+      experts->counts().hits + experts->counts().misses == 0) {
+    return;
+  }
+  const Status status = uses_file_->write(experts->uses());
+  if (!status) log_warning("the use of experts is not remembered: " + status.error().message);
+}
+
+void Engine::warm_experts(const Sha256Digest& identity) {
+  model::StreamedExperts* const experts = model_.streamed_experts();
+  if (experts == nullptr || disk_ == nullptr) return;
+  ExpertUsesFile file(disk_->directory(), identity);
+  const model::ExpertUses sizes = experts->uses();
+  Result<model::ExpertUses> earlier = file.read(sizes.layers(), sizes.experts());
+  if (disk_->is_writable()) uses_file_ = std::make_unique<ExpertUsesFile>(std::move(file));
+  if (earlier) {
+    const std::size_t known = earlier->most_used(experts->capacity()).size();
+    log_info(fmt::format("reading the {} experts that earlier runs used most", known));
+    experts->warm_up(std::move(*earlier), {});
+  } else if (earlier.error().code != ErrorCode::kNotFound) {
+    notes_.push_back("no experts are loaded ahead: " + earlier.error().message);
+  }
+}
+
 Result<std::unique_ptr<Engine>> Engine::open(const std::filesystem::path& folder,
                                              std::vector<std::int32_t> token_map,
                                              const EngineOptions& options) {
   LOCKET_TRY(checkpoint::Checkpoint checkpoint, checkpoint::Checkpoint::open(folder));
-  LOCKET_TRY(model::V41Model model, model::V41Model::load(checkpoint, std::move(token_map),
-                                                          options.numerics, options.progress));
-  auto engine = std::make_unique<Engine>(std::move(checkpoint), std::move(model), options);
+  LOCKET_TRY(const WeightPlan plan, make_plan(checkpoint, options));
+  if (options.on_plan) options.on_plan(plan);
+  const model::ExpertPlacement placement = {.budget_bytes = plan.streams ? plan.expert_bytes : 0};
+  LOCKET_TRY(model::V41Model model,
+             model::V41Model::load(checkpoint, std::move(token_map), options.numerics,
+                                   options.progress, placement));
+  auto engine = std::make_unique<Engine>(std::move(checkpoint), std::move(model), plan, options);
   LOCKET_TRY_STATUS(engine->open_memory(options));
   return engine;
 }
@@ -64,6 +100,7 @@ Status Engine::open_memory(const EngineOptions& options) {
   if (!options.memory.directory.empty() && numerics.mode != model::NumericsMode::kPlain) {
     LOCKET_TRY(memory.identity.model, model_identity(checkpoint_, workers_));
     LOCKET_TRY_STATUS(open_disk(options.memory));
+    warm_experts(memory.identity.model);
     memory.disk = disk_.get();
     memory.public_tenant = kPublicTenant;
   }
@@ -106,11 +143,15 @@ Session Engine::make_session(model::ForwardObserver* observer) {
           {.replay = replay_,
            .memory = observer == nullptr ? memory_.get() : nullptr,
            .tenant = tenant_,
+           .slice_tokens = plan_.slice_tokens,
            .observer = observer}};
 }
 
 SessionOptions Engine::session_options(const std::string& tenant) {
-  return {.replay = replay_, .memory = memory_.get(), .tenant = tenant};
+  return {.replay = replay_,
+          .memory = memory_.get(),
+          .tenant = tenant,
+          .slice_tokens = plan_.slice_tokens};
 }
 
 }  // namespace locket::engine

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,8 +16,10 @@
 #include "cache/page_pool.h"
 #include "cache/prefix_memory.h"
 #include "checkpoint/checkpoint.h"
+#include "engine/expert_uses_file.h"
 #include "engine/replay.h"
 #include "engine/session.h"
+#include "engine/weight_plan.h"
 #include "model/generations/v41.h"
 
 namespace locket::engine {
@@ -35,24 +38,32 @@ struct EngineOptions {
   model::Numerics numerics = {};
   ReplayMode replay = ReplayMode::kBounded;
   std::size_t threads = 0;              // 0: one per core
-  std::uint64_t pool_budget_bytes = 0;  // 0: a quarter of the memory that is free now
+  std::uint64_t pool_budget_bytes = 0;  // 0: the plan says
+  // Of routed experts held in memory. 0: all if they fit, else as many as do.
+  std::uint64_t expert_budget_bytes = 0;
+  std::uint64_t available_bytes = 0;  // memory that may be taken; 0: as the machine has
   MemoryOptions memory = {};
   model::LoadProgress progress = {};  // may be empty
+  // Told what goes where before anything is loaded; may be empty.
+  std::function<void(const WeightPlan&)> on_plan = {};
 };
 
 class Engine {
  public:
   // Reads FOLDER/config.json and its safetensors files. `token_map`: Engram class of every token
-  // id. Errors name the file, the tensor or key, what was found and what is wanted; kBadMemory and
-  // kIo if the memory's directory cannot be used.
+  // id. Errors name the file, the tensor or key, what was found and what is wanted; kOverBudget if
+  // the weights do not fit; kBadMemory and kIo if the memory's directory cannot be used.
   [[nodiscard]] static Result<std::unique_ptr<Engine>> open(const std::filesystem::path& folder,
                                                             std::vector<std::int32_t> token_map,
                                                             const EngineOptions& options);
 
   // Puts together what open() has read; there is no memory yet.
-  Engine(checkpoint::Checkpoint checkpoint, model::V41Model model, const EngineOptions& options);
+  Engine(checkpoint::Checkpoint checkpoint, model::V41Model model, const WeightPlan& plan,
+         const EngineOptions& options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+  // Which experts were used is kept for the next start.
+  ~Engine();
 
   const model::V41Model& model() const { return model_; }
   const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
@@ -61,6 +72,7 @@ class Engine {
   cache::PrefixMemory* memory() { return memory_.get(); }
   WorkerPool& workers() { return workers_; }
   ReplayMode replay() const { return replay_; }
+  const WeightPlan& plan() const { return plan_; }
 
   std::size_t vocabulary_size() const;
   // Tokens that a sequence may have (max_position_embeddings).
@@ -81,14 +93,18 @@ class Engine {
  private:
   [[nodiscard]] Status open_memory(const EngineOptions& options);
   [[nodiscard]] Status open_disk(const MemoryOptions& options);
+  // Experts that earlier runs used most are read now.
+  void warm_experts(const Sha256Digest& identity);
 
   checkpoint::Checkpoint checkpoint_;
+  WeightPlan plan_;
   model::V41Model model_;
   cache::PagePool pool_;
   WorkerPool workers_;
   std::string tenant_;
   std::unique_ptr<cache::DiskStore> disk_;
   std::unique_ptr<cache::PrefixMemory> memory_;  // uses pool and disk
+  std::unique_ptr<ExpertUsesFile> uses_file_;    // null: not kept
   ReplayMode replay_;
   std::vector<std::string> notes_;
 };

@@ -52,9 +52,9 @@ Status check_free_memory(const cache::KvLayout& layout, std::int64_t token_count
 }
 
 // Values that a row of bytes holds in a format.
-std::size_t row_width(model::RowFormat format, std::size_t row_bytes) {
+std::size_t row_width(kernels::RowFormat format, std::size_t row_bytes) {
   std::size_t width = 1;
-  while (model::row_bytes(format, width) < row_bytes) width += 1;
+  while (kernels::row_bytes(format, width) < row_bytes) width += 1;
   return width;
 }
 
@@ -66,7 +66,7 @@ class SyntheticWriter {
   // Rows of stream `stream` that the tokens complete.
   void write_rows(std::size_t stream, const SyntheticTokens& tokens) {
     const cache::RowStream& info = memory_.layout.streams[stream];
-    const model::RowFormat format = stream_format(stream);
+    const kernels::RowFormat format = stream_format(stream);
     const std::int64_t end = (tokens.first + tokens.count) / info.tokens_per_row;
     for (std::int64_t row = tokens.first / info.tokens_per_row; row < end; ++row) {
       write(format, stream, row, view_.row(stream, row));
@@ -84,14 +84,14 @@ class SyntheticWriter {
   }
 
  private:
-  model::RowFormat stream_format(std::size_t stream) const {
+  kernels::RowFormat stream_format(std::size_t stream) const {
     const bool has_keys = std::ranges::any_of(memory_.layers, [&](const model::LayerMemory& layer) {
       return layer.index_keys == static_cast<int>(stream);
     });
     return has_keys ? memory_.formats.index_keys : memory_.formats.rows;
   }
 
-  void write(model::RowFormat format, std::size_t place, std::int64_t row,
+  void write(kernels::RowFormat format, std::size_t place, std::int64_t row,
              std::span<std::byte> bytes) {
     values_.resize(row_width(format, bytes.size()));
     const auto number = static_cast<std::uint32_t>(row);
@@ -102,7 +102,7 @@ class SyntheticWriter {
         values_[i + j] = static_cast<float>(static_cast<std::int32_t>(words[j])) * 0x1.0p-30f;
       }
     }
-    model::encode_row(format, values_, bytes);
+    kernels::encode_row(format, values_, bytes);
   }
 
   const model::V41Memory& memory_;

@@ -28,7 +28,7 @@ Result<ModelMemory> read_model_memory(const checkpoint::Checkpoint& checkpoint,
                                       const model::Numerics& numerics, WorkerPool& workers) {
   if (numerics.mode == model::NumericsMode::kPlain) {
     return fail(ErrorCode::kBadRequest,
-                "memory of mode plain is never stored; use reference or wide");
+                "memory of mode plain is never stored; use reference, fast or wide");
   }
   LOCKET_TRY(const model::V41Config config, model::read_v41_config(checkpoint.config().root()));
   ModelMemory memory;

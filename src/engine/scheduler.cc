@@ -17,6 +17,13 @@ constexpr std::size_t kMostAdmitted = 16;
 // Slices below cost more than they bring, unless the step has no room for more.
 constexpr std::size_t kUsefulSlice = 64;
 
+// Experts that come from disk are read once a slice, whoever sets how long it is at most.
+StepPacerOptions pacer_options(const Engine& engine, StepPacerOptions options) {
+  if (!engine.plan().streams) return options;
+  options.most_prompt_tokens = std::max(options.most_prompt_tokens, engine.plan().slice_tokens);
+  return options;
+}
+
 }  // namespace
 
 struct Scheduler::Completion {
@@ -38,7 +45,7 @@ struct Scheduler::Completion {
 Scheduler::Scheduler(Engine& engine, const SchedulerOptions& options)
     : engine_(engine),
       options_(options),
-      pacer_(options.pacer),
+      pacer_(pacer_options(engine, options.pacer)),
       context_(engine.model().make_context(engine.workers())) {
   LOCKET_CHECK(options.max_running >= 1 && options.pacer.most_prompt_tokens >= 1);
 }

@@ -15,10 +15,19 @@ const KernelTable kReference = {
     .matmul_groups = reference::matmul_groups,
     .sparse_attention = reference::sparse_attention,
     .index_scores = reference::index_scores,
+    .index_scan = reference::index_scan,
+    .selection = {.ranks_from = reference::ranks_from, .block_maxima = reference::block_maxima},
     .elementwise = {.rms_norm = reference::rms_norm,
                     .swiglu = reference::swiglu,
                     .rotate_pairs = reference::rotate_pairs,
                     .fake_quantize_fp8 = numerics::fake_quantize_fp8},
+    .streams = {.dots_in_double = reference::dots_in_double,
+                .collapse = reference::collapse_streams,
+                .expand = reference::expand_streams,
+                .mix_coefficients = reference::mix_coefficients,
+                .round_to_bf16 = reference::round_to_bf16},
+    .int8 = {.quantize_row = reference::quantize_int8_row,
+             .matmul_groups = reference::int8_matmul_groups},
 };
 
 const KernelTable* g_active = nullptr;
@@ -60,5 +69,7 @@ void sparse_attention(const AttentionInput& input, std::span<float> out) {
 void index_scores(const IndexScoreInput& input, std::span<float> scores) {
   active_kernels().index_scores(input, scores);
 }
+
+void index_scan(const IndexScan& scan) { active_kernels().index_scan(scan); }
 
 }  // namespace locket::kernels

@@ -7,11 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/index_scan.h"
 #include "kernels/index_scores.h"
+#include "kernels/int8_matmul.h"
 #include "kernels/matmul.h"
 #include "kernels/rotary.h"
 #include "kernels/rounding.h"
 #include "kernels/sparse_attention.h"
+#include "kernels/streams.h"
+#include "kernels/top_k.h"
 
 namespace locket::kernels {
 
@@ -31,14 +35,42 @@ struct ElementwiseKernels {
   void (*fake_quantize_fp8)(std::span<float> values);
 };
 
+struct StreamKernels {
+  void (*dots_in_double)(std::span<const float> rows, std::span<const float> x,
+                         std::span<double> sums);
+  void (*collapse)(std::span<const float> streams, std::span<const float> weights,
+                   Rounding rounding, std::span<float> out);
+  void (*expand)(const StreamExpansion& expansion, std::span<float> streams);
+  void (*mix_coefficients)(const StreamMixing& mixing, std::span<const float> mixes,
+                           const StreamCoefficients& out);
+  void (*round_to_bf16)(std::span<float> values);
+};
+
+struct Int8Functions {
+  void (*quantize_row)(std::span<const float> x, const Int8Row& row);
+  // As matmul_groups below. REQUIRES: w is kFp4.
+  void (*matmul_groups)(const WeightMatrix& w, const Int8Rows& x, float* out,
+                        std::size_t out_stride, std::size_t first, std::size_t last);
+};
+
+// As the functions of top_k.h.
+struct SelectionKernels {
+  std::size_t (*ranks_from)(const ScoreStretch& stretch, float least, std::uint64_t* ranks);
+  void (*block_maxima)(std::span<const float> scores, std::size_t size, std::span<float> maxima);
+};
+
 struct KernelTable {
-  std::string_view name;  // "reference", "avx2", "avx512", "avx512_bf16"
+  std::string_view name;  // "reference", "avx2", "avx512", "avx512_bf16", "avx512_amx"
   // Output rows [first, last) of the product, in units of 16 (row groups), for all tokens.
   void (*matmul_groups)(const WeightMatrix& w, const ActivationRows& x, float* out,
                         std::size_t out_stride, std::size_t first, std::size_t last);
   void (*sparse_attention)(const AttentionInput& input, std::span<float> out);
   void (*index_scores)(const IndexScoreInput& input, std::span<float> scores);
+  void (*index_scan)(const IndexScan& scan);
+  SelectionKernels selection;
   ElementwiseKernels elementwise;
+  StreamKernels streams;
+  Int8Functions int8;
 };
 
 // Plain scalar code; the specification of every other table.

@@ -1,5 +1,6 @@
 #include "kernels/weight_matrix.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -16,7 +17,7 @@ constexpr std::size_t kTileRows = 16;
 constexpr std::size_t kTileColumns = 32;
 
 // Byte (kFp8), half-word (kBf16) or float (kF32) index of element (row, column) inside its tile.
-std::size_t element_index(WeightFormat format, std::size_t row, std::size_t column) {
+constexpr std::size_t element_index(WeightFormat format, std::size_t row, std::size_t column) {
   const std::size_t eight = column / 8;
   const std::size_t in_eight = column % 8;
   const std::size_t pair = in_eight % 4;
@@ -33,109 +34,178 @@ std::size_t element_index(WeightFormat format, std::size_t row, std::size_t colu
     case WeightFormat::kCount:
       break;
   }
-  LOCKET_CHECK(false);
+  return 0;
 }
 
-std::size_t stored_row_bytes(const StoredMatrix& stored) {
-  switch (stored.format) {
+// One row of values in the columns of one tile. FP4 goes by double words, which keep their order.
+template <WeightFormat format>
+void copy_columns(const std::byte* source, std::size_t lane, std::size_t columns, std::byte* tile) {
+  constexpr std::size_t kElementBytes = format == WeightFormat::kFp8    ? 1
+                                        : format == WeightFormat::kBf16 ? 2
+                                                                        : 4;
+  if constexpr (format == WeightFormat::kFp4) {
+    for (std::size_t eight = 0; eight < columns / 8; ++eight) {
+      std::memcpy(tile + (eight * kTileRows + lane) * 4, source + eight * 4, 4);
+    }
+  } else {
+    for (std::size_t column = 0; column < columns; ++column) {
+      std::memcpy(tile + element_index(format, lane, column) * kElementBytes,
+                  source + column * kElementBytes, kElementBytes);
+    }
+  }
+}
+
+// Up to 16 rows into the tiles of one row group: tile by tile, which stays in the nearest cache.
+template <WeightFormat format>
+void copy_row_group(std::span<const std::byte> values, std::size_t columns, std::byte* tiles) {
+  const std::size_t row_bytes = stored_row_bytes(format, columns);
+  const std::size_t rows = values.size() / row_bytes;
+  const std::size_t whole = columns / kTileColumns;
+  const std::size_t tile_row_bytes = stored_row_bytes(format, kTileColumns);
+  for (std::size_t group = 0; group < whole; ++group, tiles += tile_bytes(format)) {
+    const std::byte* source = values.data() + group * tile_row_bytes;
+    for (std::size_t row = 0; row < rows; ++row, source += row_bytes) {
+      copy_columns<format>(source, row, kTileColumns, tiles);
+    }
+  }
+  const std::size_t rest = columns % kTileColumns;
+  for (std::size_t row = 0; row < rows && rest > 0; ++row) {
+    copy_columns<format>(values.data() + row * row_bytes + whole * tile_row_bytes, row, rest,
+                         tiles);
+  }
+}
+
+void copy_row_group(WeightFormat format, std::span<const std::byte> values, std::size_t columns,
+                    std::byte* tiles) {
+  switch (format) {
     case WeightFormat::kBf16:
-      return stored.columns * 2;
+      return copy_row_group<WeightFormat::kBf16>(values, columns, tiles);
     case WeightFormat::kFp8:
-      return stored.columns;
+      return copy_row_group<WeightFormat::kFp8>(values, columns, tiles);
     case WeightFormat::kFp4:
-      return stored.columns / 2;
+      return copy_row_group<WeightFormat::kFp4>(values, columns, tiles);
     case WeightFormat::kF32:
-      return stored.columns * 4;
+      return copy_row_group<WeightFormat::kF32>(values, columns, tiles);
     case WeightFormat::kCount:
       break;
   }
   LOCKET_CHECK(false);
 }
 
-std::size_t stored_scale_count(const StoredMatrix& stored) {
-  const std::size_t column_groups = (stored.columns + 31) / 32;
-  if (stored.format == WeightFormat::kFp8) return (stored.rows + 31) / 32 * column_groups;
-  if (stored.format == WeightFormat::kFp4) return stored.rows * column_groups;
-  return 0;
-}
-
-void copy_row(const StoredMatrix& stored, std::size_t row, std::byte* tile_row,
-              std::size_t tile_stride) {
-  const std::size_t lane = row % kTileRows;
-  const std::byte* source = stored.values.data() + row * stored_row_bytes(stored);
-  for (std::size_t column = 0; column < stored.columns; ++column) {
-    std::byte* tile = tile_row + column / kTileColumns * tile_stride;
-    const std::size_t index = element_index(stored.format, lane, column % kTileColumns);
-    if (stored.format == WeightFormat::kBf16) {
-      std::memcpy(tile + index * 2, source + column * 2, 2);
-    } else if (stored.format == WeightFormat::kF32) {
-      std::memcpy(tile + index * 4, source + column * 4, 4);
-    } else if (stored.format == WeightFormat::kFp8) {
-      tile[index] = source[column];
-    } else if (column % 2 == 0) {  // both nibbles of a byte keep their places
-      tile[index / 2] = source[column / 2];
-    }
-  }
-}
-
-void copy_scales(const StoredMatrix& stored, WeightMatrix& matrix) {
+void copy_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
   const std::size_t column_groups = matrix.column_groups();
   std::byte* target = matrix.scales.data();
-  if (stored.format == WeightFormat::kFp8) {
+  if (matrix.format == WeightFormat::kFp8) {
     for (std::size_t group = 0; group < matrix.row_groups(); ++group) {
-      std::memcpy(target + group * column_groups, stored.scales.data() + group / 2 * column_groups,
+      std::memcpy(target + group * column_groups, scales.data() + group / 2 * column_groups,
                   column_groups);
     }
-  } else if (stored.format == WeightFormat::kFp4) {
+  } else if (matrix.format == WeightFormat::kFp4) {
     constexpr int kOne = 127;  // for the padded rows; the others follow
-    std::memset(target, kOne, matrix.scales.size());
-    for (std::size_t row = 0; row < stored.rows; ++row) {
+    if (matrix.rows % kTileRows != 0) {
+      const std::size_t last = matrix.rows / kTileRows * column_groups * kTileRows;
+      std::memset(target + last, kOne, column_groups * kTileRows);
+    }
+    for (std::size_t row = 0; row < matrix.rows; ++row) {
+      std::byte* lane = target + row / kTileRows * column_groups * kTileRows + row % kTileRows;
+      const std::byte* source = scales.data() + row * column_groups;
       for (std::size_t group = 0; group < column_groups; ++group) {
-        target[(row / kTileRows * column_groups + group) * kTileRows + row % kTileRows] =
-            stored.scales[row * column_groups + group];
+        lane[group * kTileRows] = source[group];
       }
     }
   }
 }
 
-Status check_codes(const StoredMatrix& stored) {
-  for (std::size_t i = 0; i < stored.scales.size(); ++i) {
-    if (std::to_integer<std::uint8_t>(stored.scales[i]) == numerics::kE8m0NanCode) {
-      return fail(ErrorCode::kBadCheckpoint,
-                  "scale " + std::to_string(i) + " is NaN (E8M0 code 255)");
-    }
-  }
-  if (stored.format != WeightFormat::kFp8) return {};
-  for (std::size_t i = 0; i < stored.values.size(); ++i) {
-    if ((std::to_integer<unsigned>(stored.values[i]) & 0x7Fu) == 0x7Fu) {
-      return fail(ErrorCode::kBadCheckpoint, "value " + std::to_string(i) + " is NaN (E4M3)");
-    }
-  }
-  return {};
+// Where code 255 stands; -1: nowhere.
+std::ptrdiff_t find_nan_scale(std::span<const std::byte> scales) {
+  const auto* const found = scales.empty()
+                                ? nullptr
+                                : static_cast<const std::byte*>(std::memchr(
+                                      scales.data(), numerics::kE8m0NanCode, scales.size()));
+  return found == nullptr ? -1 : found - scales.data();
 }
 
 }  // namespace
 
-Result<WeightMatrix> pack_weights(const StoredMatrix& stored) {
-  LOCKET_CHECK(stored.values.size() == stored.rows * stored_row_bytes(stored));
-  LOCKET_CHECK(stored.scales.size() == stored_scale_count(stored));
-  LOCKET_CHECK(stored.format != WeightFormat::kFp4 || stored.columns % 32 == 0);
-  LOCKET_TRY_STATUS(check_codes(stored));
-  WeightMatrix matrix{.format = stored.format,
-                      .rows = stored.rows,
-                      .columns = stored.columns,
-                      .tiles = {},
-                      .scales = {}};
-  const std::size_t tile_count = matrix.row_groups() * matrix.column_groups();
-  const std::size_t tile_stride = tile_bytes(stored.format);
-  matrix.tiles = tensor::AlignedBuffer(tile_count * tile_stride);
-  matrix.scales = tensor::AlignedBuffer(tile_count * tile_scales(stored.format));
-  for (std::size_t row = 0; row < stored.rows; ++row) {
-    copy_row(stored, row,
-             matrix.tiles.data() + row / kTileRows * matrix.column_groups() * tile_stride,
-             tile_stride);
+std::size_t stored_row_bytes(WeightFormat format, std::size_t columns) {
+  switch (format) {
+    case WeightFormat::kBf16:
+      return columns * 2;
+    case WeightFormat::kFp8:
+      return columns;
+    case WeightFormat::kFp4:
+      return columns / 2;
+    case WeightFormat::kF32:
+      return columns * 4;
+    case WeightFormat::kCount:
+      break;
   }
-  copy_scales(stored, matrix);
+  LOCKET_CHECK(false);
+}
+
+std::size_t stored_scale_bytes(WeightFormat format, std::size_t rows, std::size_t columns) {
+  const std::size_t column_groups = (columns + 31) / 32;
+  if (format == WeightFormat::kFp8) return (rows + 31) / 32 * column_groups;
+  if (format == WeightFormat::kFp4) return rows * column_groups;
+  return 0;
+}
+
+std::size_t packed_bytes(WeightFormat format, std::size_t rows, std::size_t columns) {
+  const std::size_t tile_count =
+      ((rows + kTileRows - 1) / kTileRows) * ((columns + kTileColumns - 1) / kTileColumns);
+  return tensor::AlignedBuffer::taken_bytes(tile_count * tile_bytes(format)) +
+         tensor::AlignedBuffer::taken_bytes(tile_count * tile_scales(format));
+}
+
+WeightMatrix unpacked_matrix(WeightFormat format, std::size_t rows, std::size_t columns) {
+  LOCKET_CHECK(format != WeightFormat::kFp4 || columns % kTileColumns == 0);
+  WeightMatrix matrix{
+      .format = format, .rows = rows, .columns = columns, .tiles = {}, .scales = {}};
+  const std::size_t tile_count = matrix.row_groups() * matrix.column_groups();
+  matrix.tiles = tensor::AlignedBuffer(tile_count * tile_bytes(format));
+  matrix.scales = tensor::AlignedBuffer(tile_count * tile_scales(format));
+  return matrix;
+}
+
+Status pack_values(std::span<const std::byte> values, std::size_t first_row, WeightMatrix& matrix) {
+  const std::size_t row_bytes = stored_row_bytes(matrix.format, matrix.columns);
+  const std::size_t rows = values.size() / row_bytes;
+  LOCKET_CHECK(first_row % kTileRows == 0 && values.size() == rows * row_bytes);
+  LOCKET_CHECK(first_row + rows <= matrix.rows);
+  LOCKET_CHECK(rows % kTileRows == 0 || first_row + rows == matrix.rows);
+  if (matrix.format == WeightFormat::kFp8) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if ((std::to_integer<unsigned>(values[i]) & 0x7Fu) != 0x7Fu) continue;
+      return fail(ErrorCode::kBadCheckpoint,
+                  "value " + std::to_string(first_row * row_bytes + i) + " is NaN (E4M3)");
+    }
+  }
+  const std::size_t tile_row = matrix.column_groups() * tile_bytes(matrix.format);
+  for (std::size_t row = 0; row < rows; row += kTileRows) {
+    const std::size_t count = std::min(kTileRows, rows - row);
+    copy_row_group(matrix.format, values.subspan(row * row_bytes, count * row_bytes),
+                   matrix.columns, matrix.tiles.data() + (first_row + row) / kTileRows * tile_row);
+  }
+  return {};
+}
+
+Status pack_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
+  LOCKET_CHECK(scales.size() == stored_scale_bytes(matrix.format, matrix.rows, matrix.columns));
+  const std::ptrdiff_t nan = find_nan_scale(scales);
+  if (nan >= 0) {
+    return fail(ErrorCode::kBadCheckpoint,
+                "scale " + std::to_string(nan) + " is NaN (E8M0 code 255)");
+  }
+  copy_scales(scales, matrix);
+  return {};
+}
+
+Result<WeightMatrix> pack_weights(const StoredMatrix& stored) {
+  LOCKET_CHECK(stored.values.size() ==
+               stored.rows * stored_row_bytes(stored.format, stored.columns));
+  WeightMatrix matrix = unpacked_matrix(stored.format, stored.rows, stored.columns);
+  LOCKET_TRY_STATUS(pack_scales(stored.scales, matrix));
+  LOCKET_TRY_STATUS(pack_values(stored.values, 0, matrix));
   return matrix;
 }
 

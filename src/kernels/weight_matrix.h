@@ -89,6 +89,23 @@ struct StoredMatrix {
 // kBadCheckpoint if a scale is NaN (code 255) or an E4M3 code is NaN: no output may come from it.
 [[nodiscard]] Result<WeightMatrix> pack_weights(const StoredMatrix& stored);
 
+// The same in pieces, for weights that come from disk piece by piece: a matrix without content,
+// then the stored values of rows from `first_row` on, in any order, and all scales at once (needed
+// even where there are none). The memory of a matrix may be filled anew with another one of the
+// same format and shape. Different rows may be packed at the same time. Errors as pack_weights().
+// REQUIRES: `first_row` is a multiple of 16; `values` holds whole groups of 16 rows, or all rows to
+// the last.
+WeightMatrix unpacked_matrix(WeightFormat format, std::size_t rows, std::size_t columns);
+[[nodiscard]] Status pack_values(std::span<const std::byte> values, std::size_t first_row,
+                                 WeightMatrix& matrix);
+[[nodiscard]] Status pack_scales(std::span<const std::byte> scales, WeightMatrix& matrix);
+
+// Memory that a packed matrix takes.
+std::size_t packed_bytes(WeightFormat format, std::size_t rows, std::size_t columns);
+// Bytes of the stored form: of one row of values, and of all scales.
+std::size_t stored_row_bytes(WeightFormat format, std::size_t columns);
+std::size_t stored_scale_bytes(WeightFormat format, std::size_t rows, std::size_t columns);
+
 // Weight (row, column) as float32, exact; the specification of the layout.
 float weight_at(const WeightMatrix& matrix, std::size_t row, std::size_t column);
 

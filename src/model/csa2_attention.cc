@@ -4,8 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/kernel_table.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rotary.h"
+#include "kernels/rounding.h"
+#include "kernels/row_codec.h"
 #include "kernels/sparse_attention.h"
 #include "model/linear.h"
 #include "model/row_work.h"
@@ -46,43 +49,31 @@ void norm_rows(ForwardContext& context, float eps, const std::vector<float>& wei
   });
 }
 
-// The slots of one row: its window, then its selected rows.
-struct SlotList {
-  std::vector<float> rows;         // [slots, head_dim]
-  std::vector<std::uint8_t> used;  // [slots]
-};
-
 // Where the rows of the slots come from.
 struct SlotSources {
   const std::vector<WindowRows>& windows;  // [parts]
   const LayerMemory& memory;
 };
 
-void gather_slots(const Csa2Config& config, const SlotSources& sources, const Step& step,
-                  std::size_t i, SlotList& slots) {
-  const std::size_t dim = config.head_dim;
+// The slots of one row: its window, then its selected rows.
+void list_slots(const Csa2Config& config, const SlotSources& sources, const Step& step,
+                std::size_t i, std::vector<kernels::AttentionRow>& slots) {
   const auto window_slots = static_cast<std::size_t>(config.window);
   const std::size_t selected = config.ratio > 0 ? step.selection.rows[i].size() : 0;
-  slots.rows.assign((window_slots + selected) * dim, 0.0f);
-  slots.used.assign(window_slots + selected, 0);
+  slots.assign(window_slots + selected, {});
   const StepPart& part = step.part(i);
   if (!part.status) return;
   const WindowRows& window = sources.windows[step.part_of_row[i]];
   const std::int64_t position = part.position(i);
   const std::int64_t start = std::max(part.segment_start, position - config.window + 1);
   for (std::int64_t p = start; p <= position; ++p) {
-    const auto slot = static_cast<std::size_t>(p - start);
-    const auto row = window.row(p);
-    std::copy(row.begin(), row.end(), slots.rows.begin() + static_cast<std::ptrdiff_t>(slot * dim));
-    slots.used[slot] = 1;
+    slots[static_cast<std::size_t>(p - start)] = {.bytes = window.row(p).data(),
+                                                  .format = step.formats.window};
   }
   for (std::size_t n = 0; n < selected; ++n) {
-    const std::size_t slot = window_slots + n;
-    decode_row(
-        step.formats.rows,
-        part.memory->row(static_cast<std::size_t>(sources.memory.rows), step.selection.rows[i][n]),
-        std::span(slots.rows).subspan(slot * dim, dim));
-    slots.used[slot] = 1;
+    const auto row =
+        part.memory->row(static_cast<std::size_t>(sources.memory.rows), step.selection.rows[i][n]);
+    slots[window_slots + n] = {.bytes = row.data(), .format = step.formats.rows};
   }
 }
 
@@ -109,34 +100,49 @@ std::uint64_t attention_work(const Csa2Config& config, const Step& step) {
   return slots * config.heads * config.head_dim * 2;
 }
 
+// How the heads of a position are cut when positions alone do not keep every thread busy. The bits
+// do not depend on it.
+struct HeadCut {
+  std::size_t parts;
+  std::size_t heads;
+  std::size_t step;  // of a cut; kernels take 16 heads at a time
+
+  HeadCut(const Csa2Config& config, std::size_t rows, std::size_t threads)
+      : heads(config.heads), step(config.heads >= 16 * threads ? 16 : 1) {
+    constexpr std::size_t kEnoughRows = 8;  // a thread's: one more or less hardly counts
+    const bool even = rows % threads == 0 || rows >= kEnoughRows * threads;
+    parts = even ? 1 : std::min(heads, threads);
+  }
+
+  std::size_t begin(std::size_t part) const {
+    return std::min(heads, (heads + step - 1) / step * part / parts * step);
+  }
+};
+
 // Attention of all positions: heads [count, heads * head_dim], before the inverse rotation.
 tensor::FloatMatrix attend(ForwardContext& context, const Csa2Config& config,
                            const Csa2Weights& weights, const tensor::FloatMatrix& query,
                            const SlotSources& sources, const Step& step) {
   tensor::FloatMatrix heads(step.rows(), config.heads * config.head_dim);
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
-  // Few positions: their heads are shared out, too. The bits do not depend on it.
-  const std::size_t parts = step.rows() >= context.workers.thread_count()
-                                ? 1
-                                : std::min(config.heads, context.workers.thread_count());
-  const std::size_t grain =
-      WorkerPool::grain_for(attention_work(config, step) / (step.rows() * parts));
-  context.workers.parallel_for(step.rows() * parts, grain, [&](std::size_t begin, std::size_t end) {
-    SlotList slots;
+  const HeadCut cut(config, step.rows(), context.workers.thread_count());
+  const std::size_t items = step.rows() * cut.parts;
+  const std::size_t grain = WorkerPool::grain_for(attention_work(config, step) / items);
+  context.workers.parallel_for(items, grain, [&](std::size_t begin, std::size_t end) {
+    std::vector<kernels::AttentionRow> slots;
     for (std::size_t item = begin; item < end; ++item) {
-      const std::size_t i = item / parts;
-      const std::size_t first = config.heads * (item % parts) / parts;
-      const std::size_t last = config.heads * (item % parts + 1) / parts;
-      gather_slots(config, sources, step, i, slots);
+      const std::size_t i = item / cut.parts;
+      const std::size_t first = cut.begin(item % cut.parts);
+      const std::size_t count = cut.begin(item % cut.parts + 1) - first;
+      list_slots(config, sources, step, i, slots);
       const std::size_t from = first * config.head_dim;
-      const std::size_t size = (last - first) * config.head_dim;
-      kernels::sparse_attention({.heads = last - first,
+      const std::size_t size = count * config.head_dim;
+      kernels::sparse_attention({.heads = count,
                                  .head_dim = config.head_dim,
                                  .scale = scale,
                                  .query = query.row(i).subspan(from, size),
-                                 .rows = slots.rows,
-                                 .used = slots.used,
-                                 .sink = std::span(weights.sink).subspan(first, last - first),
+                                 .rows = slots,
+                                 .sink = std::span(weights.sink).subspan(first, count),
                                  .rounding = context.numerics.rounding()},
                                 heads.row(i).subspan(from, size));
     }
@@ -144,24 +150,53 @@ tensor::FloatMatrix attend(ForwardContext& context, const Csa2Config& config,
   return heads;
 }
 
+// Every group of heads times its own weights, all groups in one go: [rows, groups * rank].
+tensor::FloatMatrix project_groups(ForwardContext& context, const Csa2Config& config,
+                                   const Csa2Weights& weights, const tensor::FloatMatrix& heads) {
+  const std::size_t groups = config.output_groups;
+  const std::size_t width = heads.columns() / groups;
+  const std::size_t rank = weights.wo_a.front().rows;
+  const std::size_t row_groups = weights.wo_a.front().row_groups();
+  tensor::FloatMatrix joined(heads.rows(), groups * rank);
+  const kernels::KernelTable& table = kernels::active_kernels();
+  const std::size_t grain = WorkerPool::grain_for(heads.rows() * width * 16);
+  const auto multiply = [&](std::size_t begin, std::size_t end) {
+    while (begin < end) {
+      const std::size_t group = begin / row_groups;
+      const std::size_t stop = std::min(end, (group + 1) * row_groups);
+      const kernels::ActivationRows rows = {.data = heads.values().data() + group * width,
+                                            .stride = heads.columns(),
+                                            .tokens = heads.rows(),
+                                            .values = context.numerics.activation_values()};
+      table.matmul_groups(weights.wo_a[group], rows, joined.values().data() + group * rank,
+                          joined.columns(), begin - group * row_groups, stop - group * row_groups);
+      begin = stop;
+    }
+  };
+  context.workers.parallel_for(groups * row_groups, grain, multiply);
+  context.work.matmul += heads.rows() * groups * rank * width;
+  kernels::round_values(joined.values(), context.numerics.rounding());
+  return joined;
+}
+
 tensor::FloatMatrix project_output(ForwardContext& context, const Csa2Config& config,
                                    const Csa2Weights& weights, const tensor::FloatMatrix& heads) {
-  const std::size_t group_width = heads.columns() / config.output_groups;
-  const std::size_t rank = weights.wo_a.front().rows;
-  tensor::FloatMatrix joined(heads.rows(), config.output_groups * rank);
-  tensor::FloatMatrix part(heads.rows(), group_width);
-  for (std::size_t group = 0; group < config.output_groups; ++group) {
-    for (std::size_t i = 0; i < heads.rows(); ++i) {
-      const auto source = heads.row(i).subspan(group * group_width, group_width);
-      std::copy(source.begin(), source.end(), part.row(i).begin());
-    }
-    const tensor::FloatMatrix low = rounded_linear(context, weights.wo_a[group], part);
-    for (std::size_t i = 0; i < heads.rows(); ++i) {
-      std::copy(low.row(i).begin(), low.row(i).end(),
-                joined.row(i).begin() + static_cast<std::ptrdiff_t>(group * rank));
-    }
-  }
+  const tensor::FloatMatrix joined = project_groups(context, config, weights, heads);
   return rounded_linear(context, weights.wo_b, quantize_activations(context, joined));
+}
+
+void observe_window(const ForwardContext& context, const Csa2Config& config, const Step& step,
+                    const WindowRows& window) {
+  if (context.observer == nullptr || !step.parts.front().status) return;
+  tensor::FloatMatrix newest(step.rows(), config.head_dim);
+  for (std::size_t i = 0; i < step.rows(); ++i) {
+    kernels::decode_row(step.formats.window, window.row(step.position(i)), newest.row(i));
+  }
+  context.observer->on_floats({.name = "window",
+                               .layer = config.layer,
+                               .first_position = step.first_position(),
+                               .width = config.head_dim},
+                              newest.values());
 }
 
 // Block numbers of the candidate pool; every block if it holds all.
@@ -217,13 +252,7 @@ tensor::FloatMatrix csa2_attention(ForwardContext& context, const Csa2Config& co
   rotate_heads(context, config, step, RotaryDirection::kForward, rows);
   const std::vector<WindowRows> windows = update_windows(
       context, {.slots = config.window, .ring = static_cast<std::size_t>(memory.ring)}, rows, step);
-  if (context.observer != nullptr) {
-    context.observer->on_floats({.name = "window",
-                                 .layer = config.layer,
-                                 .first_position = step.first_position(),
-                                 .width = config.head_dim},
-                                windows.front().newest(step.rows()));
-  }
+  observe_window(context, config, step, windows.front());
   if (config.selects_rows) {
     select_rows(
         context, config.indexer, weights.indexer,

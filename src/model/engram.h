@@ -19,6 +19,9 @@
 
 namespace locket::model {
 
+// Tables up to this size are held in memory.
+inline constexpr std::uint64_t kResidentTableBytes = std::uint64_t{1} << 28;
+
 // One table [rows, head_dim]: FP8 with an E8M0 scale per 32, or BF16 without scales. Small tables
 // are held in memory, large ones are read row by row from the checkpoint, which must outlive the
 // table. Thread-safe.
@@ -30,6 +33,7 @@ class EngramTable {
       std::uint64_t resident_limit);
 
   std::size_t head_dim() const { return head_dim_; }
+  bool is_resident() const { return resident_weight_.size() > 0; }
   // Row `row` as float32, exact, into out [head_dim].
   [[nodiscard]] Status read_row(std::int64_t row, std::span<float> out) const;
 

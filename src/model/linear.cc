@@ -3,13 +3,17 @@
 #include "base/check.h"
 #include "kernels/matmul.h"
 #include "kernels/quantize.h"
+#include "kernels/streams.h"
+#include "model/row_work.h"
 
 namespace locket::model {
 
 tensor::FloatMatrix quantize_activations(const ForwardContext& context,
                                          const tensor::FloatMatrix& x) {
   tensor::FloatMatrix quantized = x;
-  if (context.numerics.quantizes_activations()) kernels::fake_quantize_fp8(quantized.values());
+  if (!context.numerics.quantizes_activations()) return quantized;
+  for_each_row(context, x.rows(), x.columns() * kWorkPerNormedValue,
+               [&](std::size_t row) { kernels::fake_quantize_fp8(quantized.row(row)); });
   return quantized;
 }
 
@@ -28,7 +32,7 @@ tensor::FloatMatrix rounded_linear(ForwardContext& context, const kernels::Weigh
                                    const tensor::FloatMatrix& x) {
   tensor::FloatMatrix out(x.rows(), w.rows);
   linear(context, w, x, out);
-  kernels::round_values(out.values(), context.numerics.rounding());
+  if (context.numerics.rounding() == kernels::Rounding::kBf16) kernels::round_to_bf16(out.values());
   return out;
 }
 

@@ -1,40 +1,53 @@
 #include "model/moe.h"
 
 #include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
 
-#include "kernels/swiglu.h"
+#include "model/expert_step.h"
 #include "model/linear.h"
+#include "model/row_work.h"
 
 namespace locket::model {
 namespace {
 
-// The tokens that one expert sees, and the router's weight of each.
-struct ExpertTokens {
-  std::vector<std::size_t> tokens;
-  std::vector<float> weights;
+// The routed experts that somebody chose, ascending.
+struct ChosenExperts {
+  std::vector<std::int32_t> ids;
+  std::vector<ExpertRows> rows;
 };
 
-std::vector<ExpertTokens> group_by_expert(const Routing& routing, std::size_t expert_count) {
-  std::vector<ExpertTokens> groups(expert_count);
-  for (std::size_t i = 0; i < routing.experts.size(); ++i) {
-    ExpertTokens& group = groups[static_cast<std::size_t>(routing.experts[i])];
-    group.tokens.push_back(i / routing.experts_per_token);
-    group.weights.push_back(routing.weights[i]);
+ChosenExperts group_by_expert(const Routing& routing, std::size_t expert_count) {
+  std::vector<std::size_t> counts(expert_count);
+  for (const std::int32_t id : routing.experts) ++counts[static_cast<std::size_t>(id)];
+  ChosenExperts chosen;
+  const auto found = static_cast<std::size_t>(
+      std::ranges::count_if(counts, [](std::size_t count) { return count > 0; }));
+  chosen.rows.reserve(found + 1);  // and the shared one
+  std::vector<std::size_t> numbers(expert_count);
+  for (std::size_t id = 0; id < expert_count; ++id) {
+    if (counts[id] == 0) continue;
+    numbers[id] = chosen.ids.size();
+    chosen.ids.push_back(static_cast<std::int32_t>(id));
+    ExpertRows& rows = chosen.rows.emplace_back();
+    rows.tokens.reserve(counts[id]);
+    rows.router_weights.reserve(counts[id]);
   }
-  return groups;
+  for (std::size_t i = 0; i < routing.experts.size(); ++i) {
+    ExpertRows& rows = chosen.rows[numbers[static_cast<std::size_t>(routing.experts[i])]];
+    rows.tokens.push_back(i / routing.experts_per_token);
+    rows.router_weights.push_back(routing.weights[i]);
+  }
+  return chosen;
 }
 
-// x is quantized already; one router weight per row.
-tensor::FloatMatrix expert_forward(ForwardContext& context, const ExpertWeights& weights,
-                                   float limit, const tensor::FloatMatrix& x,
-                                   std::span<const float> router_weights) {
-  tensor::FloatMatrix gate = rounded_linear(context, weights.gate, x);
-  const tensor::FloatMatrix up = rounded_linear(context, weights.up, x);
-  for (std::size_t row = 0; row < x.rows(); ++row) {
-    kernels::swiglu(gate.row(row), up.row(row), limit, router_weights[row],
-                    context.numerics.rounding(), gate.row(row));
-  }
-  return rounded_linear(context, weights.down, quantize_activations(context, gate));
+ExpertRows all_rows(const ExpertWeights& weights, std::size_t tokens) {
+  ExpertRows rows = {.weights = &weights,
+                     .tokens = std::vector<std::size_t>(tokens),
+                     .router_weights = std::vector<float>(tokens, 1.0f)};
+  std::iota(rows.tokens.begin(), rows.tokens.end(), std::size_t{0});
+  return rows;
 }
 
 void observe(const ForwardContext& context, const MoeConfig& config, const Routing& routing,
@@ -50,36 +63,120 @@ void observe(const ForwardContext& context, const MoeConfig& config, const Routi
   context.observer->on_floats(weights, routing.weights);
 }
 
+struct MoeStep {
+  ForwardContext& context;
+  float swiglu_limit;
+  const tensor::FloatMatrix& input;  // quantized
+  std::size_t expert_size;
+  tensor::FloatMatrix& sum;
+};
+
+// Takes those that are there out of `missing`.
+std::vector<std::size_t> take_ready(const ExpertSource::Lease& lease,
+                                    std::vector<std::size_t>& missing) {
+  std::vector<std::size_t> taken;
+  std::erase_if(missing, [&](std::size_t index) {
+    if (!lease.is_ready(index)) return false;
+    taken.push_back(index);
+    return true;
+  });
+  return taken;
+}
+
+// Mode `fast` has products of int8 with FP4 weights and no others.
+Status check_formats(const ExpertRows& expert) {
+  if (expert.int8_input == nullptr) return {};
+  for (const kernels::WeightMatrix* w :
+       {&expert.weights->gate, &expert.weights->up, &expert.weights->down}) {
+    if (w->format == kernels::WeightFormat::kFp4) continue;
+    return fail(ErrorCode::kUnsupported,
+                "mode fast needs routed experts in FP4; this checkpoint has others. Use mode "
+                "reference or wide");
+  }
+  return {};
+}
+
+// Every row of u as int8, if the mode wants it for routed experts.
+kernels::Int8Matrix int8_rows(const ForwardContext& context, const tensor::FloatMatrix& u) {
+  kernels::Int8Matrix codes;
+  if (!context.numerics.has_int8_experts()) return codes;
+  codes.resize(u.rows(), u.columns());
+  for_each_row(context, u.rows(), u.columns() * kWorkPerNormedValue,
+               [&](std::size_t row) { kernels::quantize_int8(u.row(row), codes.row(row)); });
+  return codes;
+}
+
+// Gates `experts`, the first `leased` of which are those of the lease, as they arrive; what needs
+// no lease is computed while they are on their way.
+Status gate_as_they_come(const MoeStep& step, ExpertSource::Lease& lease, std::size_t leased,
+                         std::span<ExpertRows> experts, tensor::FloatMatrix& gated) {
+  std::vector<std::size_t> missing(leased);
+  std::iota(missing.begin(), missing.end(), std::size_t{0});
+  std::vector<const ExpertRows*> ready;
+  for (ExpertRows& expert : experts.subspan(leased)) ready.push_back(&expert);
+  while (!ready.empty() || !missing.empty()) {
+    std::vector<std::size_t> taken = take_ready(lease, missing);
+    if (taken.empty() && ready.empty()) {
+      taken.push_back(missing.front());
+      missing.erase(missing.begin());
+    }
+    for (const std::size_t index : taken) {
+      LOCKET_TRY(experts[index].weights, lease.wait(index));
+      LOCKET_TRY_STATUS(check_formats(experts[index]));
+      ready.push_back(&experts[index]);
+    }
+    gate_experts(step.context, step.swiglu_limit, step.input, ready, gated);
+    ready.clear();
+  }
+  return {};
+}
+
+// Adds the outputs of `experts`, the first `leased` of which are those of the lease.
+Status add_experts(const MoeStep& step, ExpertSource::Lease& lease, std::size_t leased,
+                   std::span<ExpertRows> experts) {
+  const bool is_last = experts.size() > leased;
+  tensor::FloatMatrix gated(number_rows(experts), step.expert_size);
+  LOCKET_TRY_STATUS(gate_as_they_come(step, lease, leased, experts, gated));
+  add_expert_outputs(step.context, experts, gated,
+                     is_last ? step.context.numerics.rounding() : kernels::Rounding::kNone,
+                     step.sum);
+  return {};
+}
+
 }  // namespace
 
-tensor::FloatMatrix moe_forward(ForwardContext& context, const MoeConfig& config,
-                                const MoeWeights& weights, const tensor::FloatMatrix& u,
-                                std::int64_t first_position) {
+Result<tensor::FloatMatrix> moe_forward(ForwardContext& context, const MoeConfig& config,
+                                        const MoeWeights& weights, ExpertSource& experts,
+                                        const tensor::FloatMatrix& u, std::int64_t first_position) {
   const Routing routing = route(context, config.router, weights.router, u);
   observe(context, config, routing, first_position);
+  ChosenExperts chosen = group_by_expert(routing, experts.expert_count());
+  const std::size_t routed = chosen.ids.size();
+  const std::size_t at_once = experts.experts_at_once();
+  const auto fetch = [&](std::size_t first) {
+    return experts.fetch(config.layer,
+                         std::span(chosen.ids).subspan(first, std::min(at_once, routed - first)));
+  };
+  std::unique_ptr<ExpertSource::Lease> lease = fetch(0);
   const tensor::FloatMatrix input = quantize_activations(context, u);
-  tensor::FloatMatrix sum(u.rows(), u.columns());
-  const std::vector<ExpertTokens> groups = group_by_expert(routing, weights.experts.size());
-  for (std::size_t expert = 0; expert < groups.size(); ++expert) {
-    const ExpertTokens& group = groups[expert];
-    if (group.tokens.empty()) continue;
-    tensor::FloatMatrix x(group.tokens.size(), u.columns());
-    for (std::size_t row = 0; row < x.rows(); ++row) {
-      std::ranges::copy(input.row(group.tokens[row]), x.row(row).begin());
-    }
-    const tensor::FloatMatrix y =
-        expert_forward(context, weights.experts[expert], config.swiglu_limit, x, group.weights);
-    for (std::size_t row = 0; row < x.rows(); ++row) {
-      const auto target = sum.row(group.tokens[row]);
-      for (std::size_t i = 0; i < target.size(); ++i) target[i] += y.row(row)[i];
-    }
+  const kernels::Int8Matrix codes = int8_rows(context, u);
+  if (context.numerics.has_int8_experts()) {
+    for (ExpertRows& expert : chosen.rows) expert.int8_input = &codes;
   }
-  const std::vector<float> ones(u.rows(), 1.0f);
-  const tensor::FloatMatrix shared =
-      expert_forward(context, weights.shared, config.swiglu_limit, input, ones);
-  for (std::size_t i = 0; i < sum.values().size(); ++i) {
-    sum.values()[i] =
-        kernels::round_value(sum.values()[i] + shared.values()[i], context.numerics.rounding());
+  tensor::FloatMatrix sum(u.rows(), u.columns());
+  const MoeStep step = {.context = context,
+                        .swiglu_limit = config.swiglu_limit,
+                        .input = input,
+                        .expert_size = weights.shared.gate.rows,
+                        .sum = sum};
+  chosen.rows.push_back(all_rows(weights.shared, u.rows()));
+  for (std::size_t first = 0; first < routed; first += at_once) {
+    const std::size_t leased = std::min(at_once, routed - first);
+    const bool is_last = first + leased == routed;
+    std::unique_ptr<ExpertSource::Lease> next = is_last ? nullptr : fetch(first + leased);
+    LOCKET_TRY_STATUS(add_experts(
+        step, *lease, leased, std::span(chosen.rows).subspan(first, leased + (is_last ? 1 : 0))));
+    lease = std::move(next);
   }
   return sum;
 }

@@ -5,35 +5,29 @@
 // u [tokens, hidden] -> [tokens, hidden].
 #pragma once
 
-#include <vector>
-
-#include "kernels/weight_matrix.h"
+#include "base/result.h"
+#include "model/expert_source.h"
 #include "model/forward_context.h"
 #include "model/router.h"
 #include "tensor/float_matrix.h"
 
 namespace locket::model {
 
-struct ExpertWeights {
-  kernels::WeightMatrix gate;  // w1 [expert_size, hidden]; FP4 routed, FP8 shared
-  kernels::WeightMatrix up;    // w3 [expert_size, hidden]
-  kernels::WeightMatrix down;  // w2 [hidden, expert_size]
-};
-
 struct MoeConfig {
-  std::int64_t layer = 0;  // for observers
+  std::int64_t layer = 0;  // for the expert source and for observers
   RouterConfig router;
   float swiglu_limit = 0;
 };
 
+// The routed experts come from an ExpertSource.
 struct MoeWeights {
   RouterWeights router;
-  std::vector<ExpertWeights> experts;
   ExpertWeights shared;
 };
 
-tensor::FloatMatrix moe_forward(ForwardContext& context, const MoeConfig& config,
-                                const MoeWeights& weights, const tensor::FloatMatrix& u,
-                                std::int64_t first_position);
+// Fails if the source cannot give an expert. REQUIRES: nobody else fetches from `experts` now.
+[[nodiscard]] Result<tensor::FloatMatrix> moe_forward(
+    ForwardContext& context, const MoeConfig& config, const MoeWeights& weights,
+    ExpertSource& experts, const tensor::FloatMatrix& u, std::int64_t first_position);
 
 }  // namespace locket::model

@@ -12,6 +12,8 @@ std::string_view numerics_mode_name(NumericsMode mode) {
       return "wide";
     case NumericsMode::kPlain:
       return "plain";
+    case NumericsMode::kFast:
+      return "fast";
     case NumericsMode::kCount:
       break;
   }

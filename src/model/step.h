@@ -13,9 +13,10 @@
 
 #include "base/result.h"
 #include "cache/kv_view.h"
+#include "kernels/row_codec.h"
 #include "model/rotary_table.h"
-#include "model/row_codec.h"
 #include "model/selection.h"
+#include "tensor/float_matrix.h"
 
 namespace locket::model {
 
@@ -28,9 +29,9 @@ struct LayerMemory {
 
 // Formats of the memory in the current numerics mode.
 struct MemoryFormats {
-  RowFormat rows = RowFormat::kFp4Main;
-  RowFormat index_keys = RowFormat::kFp4Index;
-  RowFormat window = RowFormat::kFp8;
+  kernels::RowFormat rows = kernels::RowFormat::kFp4Main;
+  kernels::RowFormat index_keys = kernels::RowFormat::kFp4Index;
+  kernels::RowFormat window = kernels::RowFormat::kFp8;
 };
 
 // One sequence's share of a step: consecutive positions in consecutive rows.
@@ -67,6 +68,9 @@ struct Step {
   RotaryTable compressed_rotary = {};    // [rows, rope / 2], layers with rows
   RowSelection selection = {};
   CandidatePool pool = {};
+  // By the number of the Engram layer: rows that were read ahead, [rows, columns * head_dim]; none
+  // once they have been used.
+  std::vector<tensor::FloatMatrix> engram_rows = {};
 
   std::size_t rows() const { return part_of_row.size(); }
   const StepPart& part(std::size_t row) const { return parts[part_of_row[row]]; }

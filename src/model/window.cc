@@ -1,29 +1,35 @@
 #include "model/window.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace locket::model {
 
 WindowRows update_window(const WindowPlace& place, const tensor::FloatMatrix& rows,
-                         const StepPart& part, RowFormat format) {
-  const std::int64_t oldest = std::max(part.segment_start, part.first_position - place.slots + 1);
-  const auto earlier = static_cast<std::size_t>(part.first_position - oldest);
-  tensor::FloatMatrix seen(earlier + part.count, rows.columns());
-  for (std::size_t i = 0; i < earlier; ++i) {
-    decode_row(format, part.memory->ring_slot(place.ring, oldest + static_cast<std::int64_t>(i)),
-               seen.row(i));
+                         const StepPart& part, kernels::RowFormat format) {
+  const std::size_t bytes = kernels::row_bytes(format, rows.columns());
+  const std::int64_t end = part.first_position + static_cast<std::int64_t>(part.count);
+  WindowRows window;
+  window.first_position_ = std::max(part.segment_start, part.first_position - place.slots + 1);
+  // Older ones lose their slots to the step's last rows.
+  const std::int64_t first_in_ring = std::max(window.first_position_, end - place.slots);
+  window.copies_.resize(static_cast<std::size_t>(first_in_ring - window.first_position_) * bytes);
+  const auto place_of = [&](std::int64_t position) {
+    if (position >= first_in_ring) return part.memory->ring_slot(place.ring, position);
+    const auto index = static_cast<std::size_t>(position - window.first_position_);
+    return std::span(window.copies_).subspan(index * bytes, bytes);
+  };
+  for (std::int64_t position = window.first_position_; position < end; ++position) {
+    window.rows_.push_back(place_of(position));
   }
-  // A step longer than the ring overwrites its own slots; the newest rows are the ones that stay.
-  std::vector<std::byte> encoded(row_bytes(format, rows.columns()));
+  const std::int64_t last_copied = std::min(first_in_ring, part.first_position);
+  for (std::int64_t position = window.first_position_; position < last_copied; ++position) {
+    std::ranges::copy(part.memory->ring_slot(place.ring, position), place_of(position).begin());
+  }
   for (std::size_t i = 0; i < part.count; ++i) {
     const std::size_t row = part.first_row + i;
-    encode_row(format, rows.row(row), encoded);
-    decode_row(format, encoded, seen.row(earlier + i));
-    const auto slot = part.memory->ring_slot(place.ring, part.position(row));
-    std::copy(encoded.begin(), encoded.end(), slot.begin());
+    kernels::encode_row(format, rows.row(row), place_of(part.position(row)));
   }
-  return {oldest, std::move(seen)};
+  return window;
 }
 
 }  // namespace locket::model

@@ -1,21 +1,32 @@
 // Owned bytes at a 64-byte boundary, for everything that kernels stream: weights, pages, scratch.
-// Zero-filled. Movable, not copyable.
+// Zero-filled. Large ones lie on large pages where the system has them: streams are faster by
+// what the translation of addresses costs, and new memory by a multiple. Movable, not copyable.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <span>
 
+#include "base/memory_region.h"
+
 namespace locket::tensor {
 
 class AlignedBuffer {
  public:
   static constexpr std::size_t kAlignment = 64;
+  // From here on a buffer begins at a multiple of kLargePage.
+  static constexpr std::size_t kLargeBytes = std::size_t{4} << 20;
+  static constexpr std::size_t kLargePage = std::size_t{2} << 20;
 
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t size_bytes);
 
   std::size_t size() const { return size_; }
+  // Memory that a buffer of this size takes.
+  static constexpr std::size_t taken_bytes(std::size_t size_bytes) {
+    const std::size_t step = size_bytes >= kLargeBytes ? kLargePage : kAlignment;
+    return (size_bytes + step - 1) / step * step;
+  }
   std::byte* data() { return data_.get(); }
   const std::byte* data() const { return data_.get(); }
   std::span<std::byte> bytes() { return {data_.get(), size_}; }
@@ -23,7 +34,9 @@ class AlignedBuffer {
 
  private:
   struct Free {
-    void operator()(std::byte* pointer) const;
+    std::unique_ptr<MemoryRegion> region;  // of a large buffer; else from the heap
+
+    void operator()(std::byte* pointer);
   };
   std::unique_ptr<std::byte, Free> data_;
   std::size_t size_ = 0;

@@ -1,7 +1,9 @@
 #include "base/worker_pool.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <mutex>
 #include <numeric>
@@ -92,6 +94,58 @@ TEST(WorkerPoolTest, WritesOfOneRoundAreSeenInTheNext) {
   std::iota(wanted.begin(), wanted.end(), std::size_t{0});
   std::ranges::transform(wanted, wanted.begin(), [](std::size_t index) { return index * 500; });
   EXPECT_EQ(values, wanted);
+}
+
+// Long enough for threads without work to fall asleep.
+void keep_busy() {
+  std::atomic<std::size_t> steps = 0;
+  while (steps < 100'000) ++steps;
+}
+
+TEST(WorkerPoolTest, ThreadsThatFellAsleepWorkAgain) {
+  for (const std::size_t threads : {2, 3, 5}) {
+    WorkerPool pool(threads);
+    std::vector<std::size_t> calls(threads, 0);
+    for (std::size_t round = 0; round < 20; ++round) {
+      if (round % 2 == 1) keep_busy();
+      pool.parallel_for(threads, 1, [&](std::size_t begin, std::size_t end) {
+        // The caller's part is the longest in some rounds, the others' in the rest.
+        if ((round % 4 < 2) == (begin == 0)) keep_busy();
+        for (std::size_t index = begin; index < end; ++index) ++calls[index];
+      });
+    }
+    EXPECT_EQ(calls, std::vector<std::size_t>(threads, 20));
+  }
+}
+
+// Small rounds take few threads, the next round may take all.
+TEST(WorkerPoolTest, RoundsOfAnyNumberOfThreadsFollowEachOther) {
+  WorkerPool pool(5);
+  std::vector<std::size_t> calls(5, 0);
+  for (std::size_t round = 0; round < 3000; ++round) {
+    pool.parallel_for(1 + round * 7 % 5, 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t index = begin; index < end; ++index) ++calls[index];
+    });
+  }
+  EXPECT_EQ(calls, (std::vector<std::size_t>{3000, 2400, 1800, 1200, 600}));
+}
+
+TEST(WorkerPoolTest, WorkIsCutIntoAsManyPartsAsItIsWorth) {
+  const WorkerPool pool(4);
+  const std::size_t grain = WorkerPool::grain_for(1);
+  EXPECT_EQ(pool.parts_for(0), 1U);
+  EXPECT_EQ(pool.parts_for(2 * grain - 1), 1U);
+  EXPECT_EQ(pool.parts_for(2 * grain), 2U);
+  EXPECT_EQ(pool.parts_for(std::uint64_t{1} << 60), 4U);
+  EXPECT_EQ(WorkerPool(1).parts_for(std::uint64_t{1} << 60), 1U);
+}
+
+TEST(WorkerPoolDeathTest, ASecondCallerIsRefused) {
+  WorkerPool pool(2);
+  const auto nothing = [](std::size_t, std::size_t) {};
+  EXPECT_DEATH(
+      pool.parallel_for(2, 1, [&](std::size_t, std::size_t) { pool.parallel_for(2, 1, nothing); }),
+      "has_caller");
 }
 
 TEST(WorkerPoolTest, APoolThatNeverWorkedEndsCleanly) {

@@ -259,6 +259,24 @@ TEST_F(DiskCatalogTest, VerifyNamesDamageAndRepairDropsItForGood) {
   EXPECT_EQ(recall(*store_, root_of(*store_), tokens).damaged, 0);
 }
 
+TEST_F(DiskCatalogTest, ASampleReadsAPartAndLeavesEverythingAsItIs) {
+  write(joined(common_, some_tokens(40, 18)), {128});
+  const VerifyReport all = verify_sample(*store_, std::uint64_t{1} << 30).value();
+  EXPECT_EQ(all.values, 9);
+  EXPECT_EQ(all.left_out, 0);
+  const VerifyReport some = verify_sample(*store_, all.bytes / 3).value();
+  EXPECT_GT(some.values, 0);
+  EXPECT_LT(some.bytes, all.bytes);
+  EXPECT_EQ(some.values + some.left_out, 9);
+  EXPECT_EQ(some.damaged, 0);
+  EXPECT_EQ(verify_sample(*store_, 0).value().values, 1);
+  store_.reset();
+  damage("rows");
+  store_ = open_store(folder_.path());
+  EXPECT_EQ(verify_sample(*store_, std::uint64_t{1} << 30).value().damaged, 1);
+  EXPECT_EQ(verify_stored(*store_, Repair::kReport, {}).value().damaged, 1) << "only reported";
+}
+
 TEST_F(DiskCatalogTest, AReaderSeesEverythingAndChangesNothing) {
   const PageName name = write(common_);
   auto reader =

@@ -177,6 +177,10 @@ TEST(OptionsTest, DemoInspectAndMemoryTakeTheirCounts) {
   EXPECT_EQ(parsed<DemoOptions>({"demo", "--conversations", "5"}).conversations, 5);
   EXPECT_EQ(parsed<InspectOptions>({"inspect"}).context, 32768);
   EXPECT_EQ(parsed<InspectOptions>({"inspect", "m", "--context", "100"}).context, 100);
+  EXPECT_FALSE(parsed<InspectOptions>({"inspect"}).plan);
+  const auto plan = parsed<InspectOptions>({"inspect", "m", "--plan", "--expert-memory", "20G"});
+  EXPECT_TRUE(plan.plan);
+  EXPECT_EQ(plan.model.expert_memory_bytes, std::uint64_t{20} << 30);
   EXPECT_TRUE(parsed<MemoryOptions>({"memory"}).models.empty());
   EXPECT_EQ(parsed<MemoryOptions>({"memory"}).tokens, 2048);
   const auto memory = parsed<MemoryOptions>({"memory", "a", "b", "--tokens", "64"});
@@ -311,7 +315,7 @@ TEST(OptionsTest, ValuesOutOfRangeAreRefusedWithTheRange) {
                                                {"--threads", "1025", "0 to 1024"},
                                                {"--threads", "-1", "0 to 1024"},
                                                {"--max-tokens", "-1", "from 0"},
-                                               {"--mode", "fast", "reference"},
+                                               {"--mode", "quick", "reference"},
                                                {"--replay", "none", "bounded"}}) {
     expect_refused({"run", "-p", "x", words[0] + "=" + words[1]}, words);
   }
@@ -360,9 +364,24 @@ TEST(OptionsTest, HelpListsEveryCommandWithALineAndAnExample) {
   EXPECT_NE(answer.output.find("Example:\n"), std::string::npos);
 }
 
+TEST(OptionsTest, DoctorTakesWhatItLooksAt) {
+  const auto options = parsed<DoctorOptions>(
+      {"doctor", "folder", "--memory", "dir", "--threads", "3", "--json", "--measure"});
+  EXPECT_EQ(options.model.model, "folder");
+  EXPECT_EQ(options.model.memory, "dir");
+  EXPECT_EQ(options.model.threads, 3U);
+  EXPECT_TRUE(options.json);
+  EXPECT_TRUE(options.measures);
+  const auto plain = parsed<DoctorOptions>({"doctor"});
+  EXPECT_TRUE(plain.model.model.empty());
+  EXPECT_FALSE(plain.json);
+  EXPECT_FALSE(plain.measures);
+  expect_refused({"doctor", "--threads", "1025"}, {"--threads", "0 to 1024"});
+}
+
 TEST(OptionsTest, HelpFitsAHundredColumns) {
-  for (const char* command :
-       {"demo", "chat", "run", "inspect", "memory", "trace", "tokens", "render", "parse"}) {
+  for (const char* command : {"demo", "chat", "run", "inspect", "memory", "trace", "tokens",
+                              "render", "parse", "doctor"}) {
     std::istringstream lines(parse({command, "--help"}).output);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   }

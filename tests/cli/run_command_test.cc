@@ -105,7 +105,7 @@ TEST(RunCommandTest, TheSameSeedGivesTheSameTokensOnAnyNumberOfThreads) {
 }
 
 TEST(RunCommandTest, EveryModeAndReplayKnowsTheAnswer) {
-  for (const char* mode : {"reference", "wide", "plain"}) {
+  for (const char* mode : {"reference", "fast", "wide", "plain"}) {
     for (const char* replay : {"bounded", "exact", "full"}) {
       EXPECT_EQ(run_for_json({"-p", kStatement, "--mode", mode, "--replay", replay}).at("content"),
                 kAnswer)

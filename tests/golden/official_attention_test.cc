@@ -71,14 +71,14 @@ class RecordedHeads {
     for (std::size_t i = 0; i < selected.size(); ++i) {
       fill(plan.selected[i], rows_.at(static_cast<std::size_t>(selected[i])));
     }
+    const std::vector<kernels::AttentionRow> slots = kernels::float_slots(rows, dim, used);
     std::vector<float> heads(to_size(oracle_.config().head_count) * dim);
     kernels::sparse_attention(
         {.heads = to_size(oracle_.config().head_count),
          .head_dim = dim,
          .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim))),
          .query = trace_.trace().floats(name_of("q"), position),
-         .rows = rows,
-         .used = used,
+         .rows = slots,
          .sink = oracle_.layer_weights(layer_).attention.sink,
          .rounding = kernels::Rounding::kBf16},
         heads);

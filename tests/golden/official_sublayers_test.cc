@@ -170,7 +170,8 @@ class SublayerComparison {
     context_.observer = &capture;
     const FloatMatrix ours =
         moe_forward(context_, moe_config(config(), layer), oracle_.layer_weights(layer).moe,
-                    recorded(layer, "ffn.in"), 0);
+                    *oracle_.weights().experts, recorded(layer, "ffn.in"), 0)
+            .value();
     context_.observer = nullptr;
     const FloatMatrix theirs = recorded(layer, "ffn.out");
     const std::size_t k = to_size(config().experts_per_token);

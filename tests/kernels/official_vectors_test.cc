@@ -121,13 +121,13 @@ std::vector<float> official_attention(const KernelTable& table, const std::strin
   for (std::size_t position = 0; position < q.rows(); ++position) {
     const Attention gathered = gather(
         rows, std::span(indices.integers).subspan(position * indices.width(), indices.width()));
+    const std::vector<AttentionRow> slots = float_slots(gathered.rows, head_dim, gathered.used);
     const AttentionInput input{
         .heads = q.width() / head_dim,
         .head_dim = head_dim,
         .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))),
         .query = std::span(q.floats).subspan(position * q.width(), q.width()),
-        .rows = gathered.rows,
-        .used = gathered.used,
+        .rows = slots,
         .sink = vectors().at(name + ".sink").floats,
         .rounding = Rounding::kBf16};
     table.sparse_attention(input, std::span(out).subspan(position * q.width(), q.width()));

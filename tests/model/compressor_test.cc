@@ -169,8 +169,8 @@ struct WrittenRows {
 WrittenRows read_back(TestMemory& memory, std::int64_t number) {
   WrittenRows written = {std::vector<float>(kDim), std::vector<float>(kIndexDim)};
   const cache::KvView view = memory.view();
-  decode_row(RowFormat::kF32, view.row(1, number), written.row);
-  decode_row(RowFormat::kF32, view.row(2, number), written.key);
+  decode_row(kernels::RowFormat::kF32, view.row(1, number), written.row);
+  decode_row(kernels::RowFormat::kF32, view.row(2, number), written.key);
   return written;
 }
 
@@ -185,12 +185,13 @@ TEST(CompressorRowsTest, RowsAreRotatedAtTheFirstTokenOfTheirGroup) {
   const tensor::FloatMatrix latents = random_matrix(30, 3, kDim);
   const std::vector<float> frequencies = rotary_frequencies({.dim = kRope, .base = 100.0});
   const cache::KvView view = memory.view();
-  write_rows(test.context, config_of(2), weights, latents,
-             {.targets = {{.memory = &view, .first_row = 63, .count = 1},
-                          {.memory = &view, .first_row = 64, .count = 2}},
-              .streams = {.rows = 1, .index_keys = 2},
-              .formats = {RowFormat::kF32, RowFormat::kF32, RowFormat::kF32},
-              .frequencies = frequencies});
+  write_rows(
+      test.context, config_of(2), weights, latents,
+      {.targets = {{.memory = &view, .first_row = 63, .count = 1},
+                   {.memory = &view, .first_row = 64, .count = 2}},
+       .streams = {.rows = 1, .index_keys = 2},
+       .formats = {kernels::RowFormat::kF32, kernels::RowFormat::kF32, kernels::RowFormat::kF32},
+       .frequencies = frequencies});
   // Rows 63 to 65: the last of the first page and the first two of the second.
   const RotaryTable table = rotary_table(frequencies, positions_from(126, 2, 3));
   tensor::FloatMatrix keys = rounded_linear(test.context, weights.index_wk, latents);

@@ -24,8 +24,8 @@ constexpr std::int64_t kWindow = 5;
 
 using Vector = std::vector<double>;
 
-Csa2Config config_of(std::int64_t ratio) {
-  return {.heads = kHeads,
+Csa2Config config_of(std::int64_t ratio, std::size_t heads) {
+  return {.heads = heads,
           .head_dim = kDim,
           .rope_dim = kRope,
           .output_groups = kGroups,
@@ -34,18 +34,18 @@ Csa2Config config_of(std::int64_t ratio) {
           .norm_eps = 1e-20f};
 }
 
-Csa2Weights random_attention() {
+Csa2Weights random_attention(std::size_t heads) {
   Csa2Weights weights = {.wq_a = random_weights(1, kLora, kHidden),
                          .q_norm = random_floats(2, kLora),
-                         .wq_b = random_weights(3, kHeads * kDim, kLora),
+                         .wq_b = random_weights(3, heads * kDim, kLora),
                          .wkv = random_weights(4, kDim, kHidden),
                          .kv_norm = random_floats(5, kDim),
-                         .sink = random_floats(6, kHeads),
+                         .sink = random_floats(6, heads),
                          .wo_a = {},
                          .wo_b = random_weights(7, kHidden, kGroups * kOutputLora),
                          .indexer = {}};
   for (std::uint32_t group = 0; group < kGroups; ++group) {
-    weights.wo_a.push_back(random_weights(8 + group, kOutputLora, kHeads / kGroups * kDim));
+    weights.wo_a.push_back(random_weights(8 + group, kOutputLora, heads / kGroups * kDim));
   }
   return weights;
 }
@@ -119,9 +119,10 @@ Vector plain_attention(const Csa2Weights& weights, const Vector& u, const std::v
 // number is a multiple of three.
 class AttentionCase {
  public:
-  AttentionCase(std::int64_t ratio, std::int64_t segment_start, std::size_t count)
-      : config_(config_of(ratio)),
-        weights_(random_attention()),
+  AttentionCase(std::int64_t ratio, std::int64_t segment_start, std::size_t count,
+                std::size_t heads = kHeads)
+      : config_(config_of(ratio, heads)),
+        weights_(random_attention(heads)),
         segment_start_(segment_start),
         u_(random_matrix(20, count, kHidden)),
         memory_({.streams = {{.name = "rows",
@@ -155,7 +156,7 @@ class AttentionCase {
                   .first_position = segment_start_ + static_cast<std::int64_t>(first),
                   .count = count,
                   .segment_start = segment_start_}},
-                {RowFormat::kF32, RowFormat::kF32, RowFormat::kF32});
+                {kernels::RowFormat::kF32, kernels::RowFormat::kF32, kernels::RowFormat::kF32});
       step.plain_rotary = table(10.0, step.first_position(), count);
       step.compressed_rotary = table(7.0, step.first_position(), count);
       for (std::size_t i = 0; i < count; ++i)
@@ -224,6 +225,16 @@ TEST(Csa2AttentionTest, StepsAndThreadsChangeNoBit) {
         EXPECT_TRUE(std::ranges::equal(parts.values(), whole.values()));
       }
     }
+  }
+}
+
+// Enough heads that threads get whole groups of 16, and a rest.
+TEST(Csa2AttentionTest, ManyHeadsMayBeCutAmongThreads) {
+  constexpr std::size_t kManyHeads = 56;
+  const tensor::FloatMatrix whole = AttentionCase(1, 0, 9, kManyHeads).run({9}, 1);
+  for (const std::size_t threads : {2, 3}) {
+    const tensor::FloatMatrix parts = AttentionCase(1, 0, 9, kManyHeads).run({1, 3, 1, 4}, threads);
+    EXPECT_TRUE(std::ranges::equal(parts.values(), whole.values())) << threads;
   }
 }
 

@@ -3,6 +3,7 @@
 #include "model/indexer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/kernel_table.h"
 #include "tests/model/mechanism_inputs.h"
 
 namespace locket::model {
@@ -76,7 +78,7 @@ class Search {
                 setup.first_position + static_cast<std::int64_t>(setup.count)),
         view_(memory_.view()),
         step_({{.memory = &view_, .first_position = setup.first_position, .count = setup.count}},
-              {RowFormat::kF32, RowFormat::kF32, RowFormat::kF32}) {
+              {kernels::RowFormat::kF32, kernels::RowFormat::kF32, kernels::RowFormat::kF32}) {
     step_.compressed_rotary =
         rotary_table({0.0f}, positions_from(setup.first_position, 1, setup.count));
     const tensor::FloatMatrix distinct = small_integers(3, setup.distinct_keys, kDim, 1);
@@ -243,9 +245,109 @@ TEST(IndexerTest, ManyRowsInSeveralStretches) {
                        .distinct_keys = 700});
 }
 
+// Enough work for every thread: few positions share out keys, many share out positions, and rows of
+// a pool its blocks.
 TEST(IndexerTest, ThreadsChangeNothing) {
   expect_plain_search({.count = 50, .threads = 3});
   expect_plain_search({.first_position = 77, .count = 1, .threads = 3});
+  expect_plain_search({.topk = 40,
+                       .pool_blocks = 800,
+                       .pool_block_size = 3,
+                       .first_position = 2'500,
+                       .count = 14,
+                       .distinct_keys = 400,
+                       .threads = 3});
+  expect_plain_search({.ratio = 2,
+                       .topk = 100,
+                       .pool_blocks = 120,
+                       .pool_block_size = 8,
+                       .first_position = 2'000,
+                       .count = 70,
+                       .distinct_keys = 300,
+                       .threads = 2});
+}
+
+// Two sequences whose keys are stored as the release stores them: 128 dims of 4 bits.
+struct StoredSearch {
+  static constexpr std::size_t kKeyDim = 128;
+  static constexpr std::size_t kSourceHeads = 6;
+  static constexpr std::int64_t kFirst = 1'500;
+  static constexpr std::size_t kCount = 5;
+
+  StoredSearch()
+      : test(NumericsMode::kReference, 2),
+        first(layout(), kFirst + static_cast<std::int64_t>(kCount)),
+        second(layout(), kFirst + static_cast<std::int64_t>(kCount)),
+        views{first.view(), second.view()},
+        step({{.memory = &views[0], .first_position = kFirst, .count = kCount},
+              {.memory = &views[1], .first_position = kFirst - 300, .count = 1}},
+             {}) {
+    step.compressed_rotary = rotary_table({0.7f, 0.1f}, positions_from(kFirst, 1, step.rows()));
+    for (const std::uint32_t sequence : {0u, 1u}) {
+      for (std::int64_t row = 0; row < (kFirst + 5) / 2; ++row) {
+        std::vector<float> key =
+            random_floats(static_cast<std::uint32_t>(row % 211) + 1'000 * sequence, kKeyDim);
+        // Some keys have groups that are far below the others.
+        if (row % 5 == 0) key[40] *= 100.0f;
+        encode_row(kernels::RowFormat::kFp4Index, key, views[sequence].row(0, row));
+      }
+    }
+  }
+
+  static cache::KvLayout layout() {
+    return {.streams = {{.name = "keys",
+                         .tokens_per_row = 2,
+                         .row_bytes = row_bytes(kernels::RowFormat::kFp4Index, kKeyDim)}},
+            .rings = {}};
+  }
+
+  void select(std::uint32_t seed, IndexerConfig::Pool pool) {
+    const IndexerConfig config = {.heads = kSourceHeads,
+                                  .dim = kKeyDim,
+                                  .rope_dim = 4,
+                                  .topk = 50,
+                                  .ratio = 2,
+                                  .pool_blocks = 60,
+                                  .pool_block_size = 8,
+                                  .pool = pool};
+    const IndexerWeights weights = {
+        .wq_b = random_weights(seed, kSourceHeads * kKeyDim, kLora),
+        .weights_proj = random_weights(seed + 1, kSourceHeads, kHidden)};
+    const tensor::FloatMatrix u = random_matrix(seed + 2, step.rows(), kHidden);
+    const tensor::FloatMatrix latent = random_matrix(seed + 3, step.rows(), kLora);
+    select_rows(test.context, config, weights, {.u = u, .query_latent = latent}, step);
+  }
+
+  TestContext test;
+  TestMemory first;
+  TestMemory second;
+  std::array<cache::KvView, 2> views;
+  Step step;
+};
+
+TEST(IndexerTest, EveryInstructionSetSelectsTheSame) {
+  StoredSearch search;
+  std::vector<std::vector<std::vector<std::int32_t>>> expected;
+  for (const kernels::KernelTable* table : kernels::available_kernels()) {
+    kernels::set_active_kernels(table);
+    search.step.pool = {};
+    std::vector<std::vector<std::vector<std::int32_t>>> chosen;
+    for (const auto& [seed, pool] : {std::pair{20u, IndexerConfig::Pool::kNone},
+                                     {30u, IndexerConfig::Pool::kBuild},
+                                     {40u, IndexerConfig::Pool::kUse}}) {
+      search.select(seed, pool);
+      chosen.push_back(search.step.selection.rows);
+      for (const auto& position : search.step.pool.positions) {
+        EXPECT_FALSE(position.holds_all);
+        chosen.back().push_back(position.chosen);
+      }
+    }
+    if (expected.empty()) expected = chosen;
+    EXPECT_TRUE(chosen == expected) << table->name;
+  }
+  kernels::set_active_kernels(nullptr);
+  EXPECT_EQ(expected[0].front().size(), 50U);
+  EXPECT_TRUE(expected[0] != expected[2]);
 }
 
 TEST(IndexerTest, QueriesAreRotatedAndQuantized) {
@@ -253,14 +355,14 @@ TEST(IndexerTest, QueriesAreRotatedAndQuantized) {
   // its score from one to the other.
   TestContext test(NumericsMode::kWide);
   TestMemory memory(
-      {.streams = {{.name = "keys", .row_bytes = row_bytes(RowFormat::kFp4Index, 32)}},
+      {.streams = {{.name = "keys", .row_bytes = row_bytes(kernels::RowFormat::kFp4Index, 32)}},
        .rings = {}},
       8);
   const cache::KvView view = memory.view();
   for (const std::int64_t row : {0, 1}) {
     std::vector<float> key(32, 0.0f);
     key[static_cast<std::size_t>(30 + row)] = 1.0f;
-    encode_row(RowFormat::kFp4Index, key, view.row(0, row));
+    encode_row(kernels::RowFormat::kFp4Index, key, view.row(0, row));
   }
   tensor::FloatMatrix query_weights(32, 32);
   query_weights.row(30)[0] = 1.0f;

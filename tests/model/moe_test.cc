@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "kernels/elementary.h"
-#include "kernels/swiglu.h"
-#include "model/linear.h"
-#include "tests/model/mechanism_inputs.h"
+#include "tests/model/expert_inputs.h"
 
 namespace locket::model {
 namespace {
@@ -16,21 +14,25 @@ namespace {
 constexpr std::size_t kHidden = 32;
 constexpr std::size_t kExperts = 6;
 
-ExpertWeights random_expert(std::uint32_t seed) {
-  return {.gate = random_weights(seed, 64, kHidden),
-          .up = random_weights(seed + 1, 64, kHidden),
-          .down = random_weights(seed + 2, kHidden, 64)};
-}
+struct TestMoe {
+  MoeWeights weights;
+  std::unique_ptr<ExpertSource> experts;
 
-MoeWeights random_moe() {
-  MoeWeights weights = {
-      .router = {.gate = random_weights(1, kExperts, kHidden), .bias = random_floats(2, kExperts)},
-      .experts = {},
-      .shared = random_expert(3)};
-  for (std::uint32_t expert = 0; expert < kExperts; ++expert) {
-    weights.experts.push_back(random_expert(100 + 10 * expert));
+  tensor::FloatMatrix forward(ForwardContext& context, const MoeConfig& config,
+                              const tensor::FloatMatrix& u, std::int64_t first_position = 0) {
+    return moe_forward(context, config, weights, *experts, u, first_position).value();
   }
-  return weights;
+};
+
+TestMoe random_moe(std::uint32_t layers = 1) {
+  std::vector<std::vector<ExpertWeights>> experts(layers);
+  for (std::uint32_t expert = 0; expert < layers * kExperts; ++expert) {
+    experts[expert / kExperts].push_back(random_expert(100 + 10 * expert, kHidden, 64));
+  }
+  return {.weights = {.router = {.gate = random_weights(1, kExperts, kHidden),
+                                 .bias = random_floats(2, kExperts)},
+                      .shared = random_expert(3, kHidden, 64)},
+          .experts = resident_experts(std::move(experts))};
 }
 
 // An expert that hands its input to gate and up and its gated value to the output.
@@ -40,13 +42,13 @@ ExpertWeights open_expert(float down) {
           .down = diagonal_weights(kHidden, down)};
 }
 
-tensor::FloatMatrix expert_output(ForwardContext& context, const ExpertWeights& weights,
-                                  float limit, std::span<const float> x, float weight) {
-  const tensor::FloatMatrix input = quantize_activations(context, float_matrix(1, x.size(), x));
-  tensor::FloatMatrix gate = rounded_linear(context, weights.gate, input);
-  const tensor::FloatMatrix up = rounded_linear(context, weights.up, input);
-  kernels::swiglu(gate.row(0), up.row(0), limit, weight, context.numerics.rounding(), gate.row(0));
-  return rounded_linear(context, weights.down, quantize_activations(context, gate));
+// One routed expert and the shared one.
+TestMoe open_moe(float routed_down, float shared_down) {
+  std::vector<ExpertWeights> experts;
+  experts.push_back(open_expert(routed_down));
+  return {.weights = {.router = {.gate = random_weights(1, 1, kHidden), .bias = {0.0f}},
+                      .shared = open_expert(shared_down)},
+          .experts = one_layer(std::move(experts))};
 }
 
 class MoeTest : public ::testing::TestWithParam<NumericsMode> {
@@ -57,10 +59,10 @@ class MoeTest : public ::testing::TestWithParam<NumericsMode> {
 };
 
 TEST_P(MoeTest, AddsExpertsInAscendingOrderAndTheSharedOneLast) {
-  const MoeWeights weights = random_moe();
+  TestMoe moe = random_moe();
   const tensor::FloatMatrix u = random_matrix(5, 30, kHidden);
-  const tensor::FloatMatrix sums = moe_forward(test_.context, config_, weights, u, 0);
-  const Routing routing = route(test_.context, config_.router, weights.router, u);
+  const tensor::FloatMatrix sums = moe.forward(test_.context, config_, u);
+  const Routing routing = route(test_.context, config_.router, moe.weights.router, u);
   const kernels::Rounding rounding = test_.context.numerics.rounding();
   int other_orders = 0;
   for (std::size_t token = 0; token < u.rows(); ++token) {
@@ -68,13 +70,12 @@ TEST_P(MoeTest, AddsExpertsInAscendingOrderAndTheSharedOneLast) {
     std::vector<float> best_first(kHidden);
     for (std::size_t i = 0; i < 4; ++i) {
       const std::int32_t expert = routing.experts[token * 4 + i];
-      outputs[expert] =
-          expert_output(test_.context, weights.experts[static_cast<std::size_t>(expert)], 10.0f,
-                        u.row(token), routing.weights[token * 4 + i]);
+      outputs[expert] = expert_output(test_.context, expert_of(*moe.experts, expert), 10.0f,
+                                      u.row(token), routing.weights[token * 4 + i]);
       for (std::size_t d = 0; d < kHidden; ++d) best_first[d] += outputs[expert].row(0)[d];
     }
     const tensor::FloatMatrix shared =
-        expert_output(test_.context, weights.shared, 10.0f, u.row(token), 1.0f);
+        expert_output(test_.context, moe.weights.shared, 10.0f, u.row(token), 1.0f);
     for (std::size_t d = 0; d < kHidden; ++d) {
       float sum = 0.0f;
       for (const auto& [expert, output] : outputs) sum += output.row(0)[d];
@@ -87,13 +88,31 @@ TEST_P(MoeTest, AddsExpertsInAscendingOrderAndTheSharedOneLast) {
   }
 }
 
+TEST_P(MoeTest, EveryLayerHasExpertsOfItsOwn) {
+  TestMoe moe = random_moe(3);
+  const tensor::FloatMatrix u = random_matrix(7, 4, kHidden);
+  for (std::int64_t layer = 0; layer < 3; ++layer) {
+    TestMoe one = random_moe();
+    std::vector<ExpertWeights> experts;
+    const std::uint32_t first = static_cast<std::uint32_t>(layer) * std::uint32_t{kExperts};
+    for (std::uint32_t expert = first; expert < first + kExperts; ++expert) {
+      experts.push_back(random_expert(100 + 10 * expert, kHidden, 64));
+    }
+    one.experts = one_layer(std::move(experts));
+    MoeConfig of_layer = config_;
+    of_layer.layer = layer;
+    EXPECT_TRUE(std::ranges::equal(moe.forward(test_.context, of_layer, u).values(),
+                                   one.forward(test_.context, config_, u).values()));
+  }
+}
+
 TEST_P(MoeTest, TokensDoNotTouchEachOther) {
-  const MoeWeights weights = random_moe();
+  TestMoe moe = random_moe();
   const tensor::FloatMatrix u = random_matrix(6, 17, kHidden);
-  const tensor::FloatMatrix together = moe_forward(test_.context, config_, weights, u, 0);
+  const tensor::FloatMatrix together = moe.forward(test_.context, config_, u);
   for (std::size_t token = 0; token < u.rows(); ++token) {
     const tensor::FloatMatrix alone =
-        moe_forward(test_.context, config_, weights, rows_of(u, token, token + 1), 0);
+        moe.forward(test_.context, config_, rows_of(u, token, token + 1));
     EXPECT_TRUE(std::ranges::equal(alone.row(0), together.row(token))) << token;
   }
 }
@@ -115,14 +134,10 @@ TEST(MoeClampTest, LimitsGateAndUp) {
   for (const bool routed : {true, false}) {
     SCOPED_TRACE(routed ? "routed" : "shared");
     TestContext test(NumericsMode::kWide);
-    MoeWeights weights = {.router = {.gate = random_weights(1, 1, kHidden), .bias = {0.0f}},
-                          .experts = {},
-                          .shared = open_expert(routed ? 0.0f : 1.0f)};
-    weights.experts.push_back(open_expert(routed ? 1.0f : 0.0f));
-    const tensor::FloatMatrix out = moe_forward(
+    TestMoe moe = open_moe(routed ? 1.0f : 0.0f, routed ? 0.0f : 1.0f);
+    const tensor::FloatMatrix out = moe.forward(
         test.context,
-        {.router = {.experts_per_token = 1, .scaling_factor = 1.0f}, .swiglu_limit = kLimit},
-        weights, u, 0);
+        {.router = {.experts_per_token = 1, .scaling_factor = 1.0f}, .swiglu_limit = kLimit}, u);
     for (std::size_t d = 0; d < kHidden; ++d) {
       EXPECT_FLOAT_EQ(out.row(0)[d], gated(u.row(0)[d])) << u.row(0)[d];
     }
@@ -134,16 +149,12 @@ TEST(MoeClampTest, LimitsGateAndUp) {
 // The router's weight comes before the down projection, where the rounding sees it.
 TEST(MoeClampTest, RoutedWeightsScaleTheGatedValue) {
   TestContext test(NumericsMode::kWide);
-  MoeWeights weights = {.router = {.gate = random_weights(1, 1, kHidden), .bias = {0.0f}},
-                        .experts = {},
-                        .shared = open_expert(0.0f)};
-  weights.experts.push_back(open_expert(1.0f));
+  TestMoe moe = open_moe(1.0f, 0.0f);
   const tensor::FloatMatrix u = random_matrix(2, 1, kHidden);
   const auto run = [&](float factor) {
-    return moe_forward(
+    return moe.forward(
         test.context,
-        {.router = {.experts_per_token = 1, .scaling_factor = factor}, .swiglu_limit = 10.0f},
-        weights, u, 0);
+        {.router = {.experts_per_token = 1, .scaling_factor = factor}, .swiglu_limit = 10.0f}, u);
   };
   const tensor::FloatMatrix once = run(1.0f);
   const tensor::FloatMatrix fourfold = run(4.0f);
@@ -173,13 +184,13 @@ TEST(MoeObserverTest, ReportsTheRouting) {
   TestContext test(NumericsMode::kWide);
   Recorder recorder;
   test.context.observer = &recorder;
-  const MoeWeights weights = random_moe();
+  TestMoe moe = random_moe(6);
   const tensor::FloatMatrix u = random_matrix(5, 3, kHidden);
   const MoeConfig config = {.layer = 5,
                             .router = {.experts_per_token = 4, .scaling_factor = 1.5f},
                             .swiglu_limit = 10.0f};
-  moe_forward(test.context, config, weights, u, 70);
-  const Routing routing = route(test.context, config.router, weights.router, u);
+  moe.forward(test.context, config, u, 70);
+  const Routing routing = route(test.context, config.router, moe.weights.router, u);
   EXPECT_EQ(recorder.experts, routing.experts);
   EXPECT_EQ(recorder.weights, routing.weights);
 }

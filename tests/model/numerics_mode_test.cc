@@ -31,6 +31,15 @@ TEST(NumericsModeTest, SaysWhatAModeRoundsAndQuantizes) {
   const Numerics plain = {.mode = NumericsMode::kPlain};
   EXPECT_FALSE(plain.quantizes_activations());
   EXPECT_FALSE(plain.quantizes_memory());
+  EXPECT_FALSE(reference.has_int8_experts());
+  const Numerics fast = {.mode = NumericsMode::kFast};
+  EXPECT_EQ(fast.rounding(), kernels::Rounding::kBf16);
+  EXPECT_EQ(fast.activation_values(), kernels::ActivationValues::kBf16);
+  EXPECT_TRUE(fast.quantizes_activations());
+  EXPECT_TRUE(fast.quantizes_memory());
+  EXPECT_TRUE(fast.has_int8_experts());
+  EXPECT_NE(fast.memory_name(), reference.memory_name());
+  EXPECT_EQ(Numerics{}.mode, NumericsMode::kReference);  // nothing else is ever chosen by itself
   EXPECT_EQ(Numerics{}.index_scores, kernels::IndexScoreRounding::kF32);
 }
 

@@ -44,10 +44,10 @@ TEST(V41LayoutTest, LayersReadTheMemoryOfTheirSource) {
 TEST(V41LayoutTest, PlainModeKeepsFloats) {
   const V41Memory wide = make_v41_memory(config_of("odd"), NumericsMode::kWide);
   const V41Memory plain = make_v41_memory(config_of("odd"), NumericsMode::kPlain);
-  EXPECT_EQ(wide.formats.rows, RowFormat::kFp4Main);
-  EXPECT_EQ(wide.formats.index_keys, RowFormat::kFp4Index);
-  EXPECT_EQ(wide.formats.window, RowFormat::kFp8);
-  EXPECT_EQ(plain.formats.rows, RowFormat::kF32);
+  EXPECT_EQ(wide.formats.rows, kernels::RowFormat::kFp4Main);
+  EXPECT_EQ(wide.formats.index_keys, kernels::RowFormat::kFp4Index);
+  EXPECT_EQ(wide.formats.window, kernels::RowFormat::kFp8);
+  EXPECT_EQ(plain.formats.rows, kernels::RowFormat::kF32);
   EXPECT_EQ(plain.layout.streams[0].row_bytes, 96U * 4);
   EXPECT_EQ(plain.layout.streams[1].row_bytes, 32U * 4);
   EXPECT_EQ(plain.layout.rings[0].row_bytes, 96U * 4);

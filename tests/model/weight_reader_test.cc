@@ -180,6 +180,26 @@ TEST_F(WeightReaderTest, ValuesAreFloat32) {
   EXPECT_EQ(reader.bf16_bytes("h", {2})->size(), 4U);
 }
 
+TEST_F(WeightReaderTest, ReadingNothingChecksAndClaimsAll) {
+  open({{"a.weight", "F8_E4M3", {64, 64}, random_bytes(1, 64 * 64)},
+        {"a.scale", "F8_E8M0", {2, 2}, std::string(4, '\xFF')},
+        {"b", "F32", {3}, float_bytes({1, 2, 3})},
+        {"c", "BF16", {2, 32}, random_bytes(3, 128)}});
+  WeightReader reader(checkpoint_.front(), {}, WeightReader::Reads::kNothing);
+  const auto groups = reader.grouped_matrix("a", 64, 64, 2);
+  ASSERT_TRUE(groups) << groups.error().message;
+  ASSERT_EQ(groups->size(), 2U);
+  EXPECT_EQ(groups->back().rows, 32U);
+  EXPECT_EQ(groups->back().columns, 64U);
+  EXPECT_EQ(groups->back().byte_count(), 0U);
+  EXPECT_EQ(reader.values("b", {3}).value(), std::vector<float>(3, 0.0f));
+  expect_refused(reader.values("b", {4}), ErrorCode::kBadCheckpoint, {"[3]", "[4]"});
+  EXPECT_EQ(reader.plain_matrix("c", 2, 32).value().byte_count(), 0U);
+  expect_refused(reader.plain_matrix("d", 2, 32), ErrorCode::kBadCheckpoint, {"d"});
+  EXPECT_EQ(reader.done_bytes(), 0U);
+  EXPECT_TRUE(checkpoint_.front().check_all_claimed({}));
+}
+
 TEST_F(WeightReaderTest, ReportsTheBytesRead) {
   WeightReader& reader = open({{"a.weight", "F8_E4M3", {32, 32}, random_bytes(1, 1'024)},
                                {"a.scale", "F8_E8M0", {1, 1}, scale_bytes(1)},

@@ -80,8 +80,8 @@ TEST(ApiOperationsTest, MetricsCountWhatWasAsked) {
   server.ask(kChatPath, chat_body(repeated("The cat sat. ", 30)));
   const Json second = server.ask(kChatPath, chat_body(repeated("The cat sat. ", 30)));
   // Who has the answer finds it counted.
-  EXPECT_EQ(
-      metric(server, "vllm:e2e_request_latency_seconds_count{model_name=\"deepseek-flash\"}"), 2);
+  EXPECT_EQ(metric(server, "vllm:e2e_request_latency_seconds_count{model_name=\"deepseek-flash\"}"),
+            2);
   ASSERT_TRUE(server.becomes_idle());
   const HttpReply reply = server.get("/metrics");
   EXPECT_THAT(reply.header("content-type"), HasSubstr("text/plain; version=0.0.4"));

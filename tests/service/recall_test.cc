@@ -105,6 +105,22 @@ TEST(RecallTest, AnswersAsTheReferenceDoesWhenTheDecoderSeesTheWholePrompt) {
   EXPECT_GE(check_answers(model, cases, &RecallCase::full).as_stored, 4U);
 }
 
+TEST(RecallTest, RemembersAsManyInModeFast) {
+  const LoadedModel fast = load(mini_folder(), {.numerics = {.mode = model::NumericsMode::kFast}});
+  std::vector<RecallCase> cases = read_cases("recall");
+  cases.resize(12);
+  std::size_t right = 0;
+  std::size_t right_in_reference = 0;
+  for (const RecallCase& recall : cases) {
+    right += completed(fast, recall.request).reply.content == recall.expected ? 1 : 0;
+    right_in_reference += completed(mini(), recall.request).reply.content == recall.expected;
+  }
+  std::cout << right << " of " << cases.size() << " are right in mode fast, " << right_in_reference
+            << " in mode reference\n";
+  EXPECT_GE(right + 1, right_in_reference);
+  EXPECT_GE(right, 10U);
+}
+
 // The measure of the comparison itself: an answer that the model does not want is no near tie.
 TEST(RecallTest, FindsAWideGapWhereAnotherAnswerWouldBegin) {
   const chat::ChatRequest request = ask("My cat is called Milo.");

@@ -25,10 +25,10 @@ tensor::FloatMatrix one_row(std::span<const float> values) {
   return matrix;
 }
 
-std::vector<float> decoded(model::RowFormat format, std::span<const std::byte> bytes,
+std::vector<float> decoded(kernels::RowFormat format, std::span<const std::byte> bytes,
                            std::int64_t width) {
   std::vector<float> values(to_size(width));
-  model::decode_row(format, bytes, values);
+  kernels::decode_row(format, bytes, values);
   return values;
 }
 

@@ -32,7 +32,7 @@ std::vector<std::vector<float>> split(std::span<const T> values, std::size_t row
 
 // Rows or keys that `layer` wrote.
 std::vector<std::vector<float>> stream_rows(const cache::KvView& view, int stream,
-                                            model::RowFormat format, std::int64_t width,
+                                            kernels::RowFormat format, std::int64_t width,
                                             std::int64_t count) {
   std::vector<std::vector<float>> rows;
   for (std::int64_t row = 0; row < count; ++row) {

@@ -37,5 +37,30 @@ TEST(AlignedBufferTest, MovesWithItsBytes) {
   EXPECT_EQ(second.bytes()[7], std::byte{42});
 }
 
+TEST(AlignedBufferTest, LiesOnLargePagesFromAnAgreedSizeOn) {
+  for (const std::size_t size : {AlignedBuffer::kLargeBytes, AlignedBuffer::kLargeBytes + 1}) {
+    AlignedBuffer buffer(size);
+    EXPECT_EQ(buffer.size(), size);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % AlignedBuffer::kLargePage, 0U);
+    EXPECT_TRUE(std::ranges::all_of(buffer.bytes(), [](std::byte b) { return b == std::byte{0}; }));
+    buffer.data()[size - 1] = std::byte{1};
+  }
+}
+
+TEST(AlignedBufferTest, TakesThePlaceOfAnotherOneOfAnySize) {
+  for (const std::size_t from : {std::size_t{100}, AlignedBuffer::kLargeBytes}) {
+    for (const std::size_t to : {std::size_t{100}, AlignedBuffer::kLargeBytes}) {
+      AlignedBuffer first(from);
+      first.data()[7] = std::byte{42};
+      AlignedBuffer second(to);
+      second = std::move(first);
+      EXPECT_EQ(second.size(), from);
+      EXPECT_EQ(second.bytes()[7], std::byte{42});
+      second = AlignedBuffer(to);
+      EXPECT_EQ(second.bytes()[7], std::byte{0});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace locket::tensor

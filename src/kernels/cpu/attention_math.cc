@@ -19,59 +19,90 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 
 constexpr std::size_t kStep = hn::MaxLanes(F32());
+constexpr std::size_t kScoreStride = 64;
 
-void weigh(const ScoreTile& tile, HeadState& head) {
+// The largest score of every lane; `maximum` stays where a score is NaN.
+HWY_INLINE VecF largest_scores(const ScoreTile& tile, std::size_t lane, VecF maximum) {
   const F32 d;
-  const auto* used = reinterpret_cast<const float*>(tile.used);
   const VecF scale = hn::Set(d, tile.scale);
-  const VecF before = hn::Set(d, head.maximum);
-  VecF largest = before;
-  for (std::size_t slot = 0; slot < kAttentionTile; slot += kStep) {
-    const VecF score = hn::Mul(scale, hn::LoadU(d, tile.scores + slot));
-    hn::StoreU(score, d, tile.scores + slot);
-    const auto mask = hn::MaskFromVec(hn::LoadU(d, used + slot));
-    // The second operand wins if the first is NaN, as std::max(largest, score) has it.
-    largest = hn::Max(hn::IfThenElse(mask, score, before), largest);
+  for (std::size_t slot = 0; slot < tile.rows.size(); ++slot) {
+    if (tile.rows[slot].empty()) continue;
+    float* at = tile.scores + slot * kScoreStride + lane;
+    const VecF score = hn::Mul(scale, hn::Load(d, at));
+    hn::Store(score, d, at);
+    // The second operand wins if the first is NaN, as std::max(maximum, score) has it.
+    maximum = hn::Max(score, maximum);
   }
-  const float maximum = hn::GetLane(hn::MaxOfLanes(d, largest));
-  alignas(64) float lanes[kLanes] = {};
-  for (std::size_t slot = 0; slot < kAttentionTile; slot += kStep) {
-    const VecF score = hn::LoadU(d, tile.scores + slot);
-    const VecF weight =
-        hn::And(exp_value(hn::Sub(score, hn::Set(d, maximum))), hn::LoadU(d, used + slot));
-    float* lane = lanes + slot % kLanes;
-    hn::Store(hn::Add(hn::Load(d, lane), weight), d, lane);
-    hn::StoreU(round_vector(weight, tile.rounding), d, tile.scores + slot);
-  }
-  head.shrink = kernels::exp_value(head.maximum - maximum);
-  head.maximum = maximum;
-  head.denominator = head.denominator * head.shrink + add_lanes(lanes);
+  return maximum;
 }
 
-void accumulate(const ValueTile& tile, std::span<const HeadState> heads) {
+// One vector of heads. The order of ordered_sum: a slot belongs to lane (slot mod 16) of the sum;
+// here each of those lanes is a vector.
+void weigh_heads(const ScoreTile& tile, std::size_t lane, const HeadStates& heads) {
   const F32 d;
-  for (std::size_t h = 0; h < heads.size(); ++h) {
-    const VecF shrink = hn::Set(d, heads[h].shrink);
-    float* out = tile.out + h * tile.out_stride;
-    const float* parts = tile.parts + h * tile.parts_stride;
-    std::size_t i = 0;
-    for (; i + kStep <= tile.count; i += kStep) {
-      const VecF kept = hn::Mul(hn::LoadU(d, out + i), shrink);
-      hn::StoreU(hn::Add(kept, hn::LoadU(d, parts + i)), d, out + i);
+  const VecF before = hn::Load(d, heads.maxima + lane);
+  const VecF maximum = largest_scores(tile, lane, before);
+  alignas(64) float sums[kLanes * kStep] = {};
+  for (std::size_t slot = 0; slot < tile.rows.size(); ++slot) {
+    float* at = tile.scores + slot * kScoreStride + lane;
+    if (tile.rows[slot].empty()) {
+      hn::Store(hn::Zero(d), d, at);
+      continue;
     }
-    for (; i < tile.count; ++i) out[i] = out[i] * heads[h].shrink + parts[i];
+    const VecF weight = exp_value(hn::Sub(hn::Load(d, at), maximum));
+    float* sum = sums + slot % kLanes * kStep;
+    hn::Store(hn::Add(hn::Load(d, sum), weight), d, sum);
+    hn::Store(round_vector(weight, tile.rounding), d, at);
+  }
+  for (std::size_t slot = tile.rows.size(); slot % 8 != 0; ++slot) {
+    hn::Store(hn::Set(d, -0.0f), d, tile.scores + slot * kScoreStride + lane);
+  }
+  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half * kStep; i += kStep) {
+      hn::Store(hn::Add(hn::Load(d, sums + i), hn::Load(d, sums + half * kStep + i)), d, sums + i);
+    }
+  }
+  const VecF shrink = exp_value(hn::Sub(before, maximum));
+  const VecF kept = hn::Mul(hn::Load(d, heads.denominators + lane), shrink);
+  hn::Store(hn::Add(kept, hn::Load(d, sums)), d, heads.denominators + lane);
+  hn::Store(maximum, d, heads.maxima + lane);
+  hn::Store(shrink, d, heads.shrinks + lane);
+}
+
+void weigh(const ScoreTile& tile, const HeadStates& heads) {
+  for (std::size_t lane = 0; lane < tile.lanes; lane += kStep) weigh_heads(tile, lane, heads);
+}
+
+void accumulate(const ValueTile& tile, const float* shrinks) {
+  const F32 d;
+  constexpr std::size_t kDims = 32;
+  for (std::size_t h = 0; h < tile.heads; ++h) {
+    const VecF shrink = hn::Set(d, shrinks[h]);
+    for (std::size_t i = h * kDims; i < (h + 1) * kDims; i += kStep) {
+      const VecF kept = hn::Mul(hn::Load(d, tile.sums + i), shrink);
+      hn::Store(hn::Add(kept, hn::Load(d, tile.parts + i)), d, tile.sums + i);
+    }
   }
 }
 
-void divide(std::span<float> values, float denominator, Rounding rounding) {
+void divide(const HeadOutput& output, const float* denominators, float* out) {
   const F32 d;
-  const VecF divisor = hn::Set(d, denominator);
-  std::size_t i = 0;
-  for (; i + kStep <= values.size(); i += kStep) {
-    const VecF quotient = hn::Div(hn::LoadU(d, values.data() + i), divisor);
-    hn::StoreU(round_vector(quotient, rounding), d, values.data() + i);
+  constexpr std::size_t kDims = 32;
+  for (std::size_t h = 0; h < output.heads; ++h) {
+    const VecF divisor = hn::Set(d, denominators[h]);
+    for (std::size_t dim = 0; dim < output.head_dim; dim += kStep) {
+      const float* sums = output.sums + (dim / kDims * output.head_rows + h) * kDims + dim % kDims;
+      const VecF value = round_vector(hn::Div(hn::Load(d, sums), divisor), output.rounding);
+      float* to = out + h * output.head_dim + dim;
+      if (dim + kStep <= output.head_dim) {
+        hn::StoreU(value, d, to);
+      } else {
+        alignas(64) float block[kStep];
+        hn::Store(value, d, block);
+        std::copy_n(block, output.head_dim - dim, to);
+      }
+    }
   }
-  for (; i < values.size(); ++i) values[i] = round_value(values[i] / denominator, rounding);
 }
 
 void combine_heads(const KeyTile& tile, float* scores) {

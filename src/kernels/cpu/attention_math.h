@@ -12,28 +12,39 @@
 
 namespace locket::kernels::cpu {
 
-// Running state of one head.
-struct HeadState {
-  float maximum = -1e30f;  // the official seed
-  float denominator = 0.0f;
-  float shrink = 1.0f;  // of what the tiles before have gathered
+inline constexpr float kFirstMaximum = -1e30f;  // the official seed of the running maximum
+
+// Running state of all heads, [lanes] each.
+struct HeadStates {
+  float* maxima = nullptr;
+  float* denominators = nullptr;
+  float* shrinks = nullptr;  // of what the tiles before have gathered
 };
 
-// One tile of one head.
+// One tile of slots, lanes = heads.
 struct ScoreTile {
-  float* scores = nullptr;              // [64] dot products in, rounded weights out
-  const std::uint32_t* used = nullptr;  // [64] all bits set, or 0
+  float* scores = nullptr;  // [slots rounded up to 8][64] dot products in, rounded weights out;
+                            // behind the last slot -0, which changes no sum
+  std::span<const AttentionRow> rows;  // of the slots, up to 64; empty ones weigh nothing
+  std::size_t lanes = 0;               // heads, rounded up to 16
   float scale = 1.0f;
   Rounding rounding = Rounding::kNone;
 };
 
-// out[h][i] = out[h][i] * shrink of head h + parts[h][i].
+// sums[h][i] = sums[h][i] * shrinks[h] + parts[h][i].
 struct ValueTile {
-  float* out = nullptr;  // [heads][out_stride]
-  std::size_t out_stride = 0;
-  const float* parts = nullptr;  // [heads][parts_stride]
-  std::size_t parts_stride = 0;
-  std::size_t count = 0;  // of i
+  float* sums = nullptr;         // [heads][32]
+  const float* parts = nullptr;  // [heads][32]
+  std::size_t heads = 0;
+};
+
+// out[h][dim] = round(sums[h][dim] / denominators[h]).
+struct HeadOutput {
+  const float* sums = nullptr;  // [blocks of 32 dims][head_rows][32]
+  std::size_t head_rows = 0;
+  std::size_t heads = 0;
+  std::size_t head_dim = 0;
+  Rounding rounding = Rounding::kNone;
 };
 
 // scores[j] from the dot products of `count` keys.
@@ -46,9 +57,9 @@ struct KeyTile {
 };
 
 struct AttentionMath {
-  void (*weigh)(const ScoreTile& tile, HeadState& head);
-  void (*accumulate)(const ValueTile& tile, std::span<const HeadState> heads);
-  void (*divide)(std::span<float> values, float denominator, Rounding rounding);
+  void (*weigh)(const ScoreTile& tile, const HeadStates& heads);
+  void (*accumulate)(const ValueTile& tile, const float* shrinks);
+  void (*divide)(const HeadOutput& output, const float* denominators, float* out);
   void (*combine_heads)(const KeyTile& tile, float* scores);
 };
 

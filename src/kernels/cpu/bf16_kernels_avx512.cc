@@ -179,6 +179,9 @@ void decode_tiles(const TileBlock& block, std::uint32_t* out, float* factors) {
   for (std::size_t group = 0; group < block.groups; ++group) {
     const std::byte* tile = block.tiles + group * tile_bytes(Decoder::kFormat);
     const std::byte* scales = block.scales + group * tile_scales(Decoder::kFormat);
+    // The next panel of these rows.
+    prefetch_lines(tile + block.groups * tile_bytes(Decoder::kFormat),
+                   tile_bytes(Decoder::kFormat));
     if (scales_inside<Decoder>(scales, block.after_sum)) {
       store_pairs(decoder, tile, out);
       _mm512_store_ps(factors, scale_factors<Decoder>(scales));

@@ -23,11 +23,22 @@ struct MatmulPart {
   std::size_t last;
 };
 
+// Results [tokens][stride] of row group `group`, for the tokens from `first_token` on, go to their
+// place; padded rows are dropped.
+void store_rows(const MatmulPart& part, std::size_t first_token, std::size_t group,
+                std::span<const float> results, std::size_t stride);
+
 // REQUIRES: `kernels` can hold the activations and the weight format.
 void matmul_part(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part);
 
-void attend(const PanelKernels& kernels, const AttentionMath& math, const AttentionInput& input,
-            std::span<float> out);
+// The same in the tiles of AMX. REQUIRES: amx_is_usable(); FP4 weights, bfloat16 activations.
+void amx_matmul_part(const ValueScan& scan, const MatmulPart& part);
+
+// The same by integers. REQUIRES: AVX-512 with VNNI, VBMI and BF16; FP4 weights, 1 to
+// kMostDigitTokens rows of bfloat16 activations.
+void digit_matmul_part(const ValueScan& scan, const MatmulPart& part);
+
+void attend(InstructionSet set, const AttentionInput& input, std::span<float> out);
 
 // `exact` takes any value; `bf16` may be null, else it takes the blocks whose values allow it.
 struct IndexKernels {

@@ -208,6 +208,8 @@ template <WeightFormat kFormat>
 void decode_tiles(const TileBlock& block, float* out, float* out_scales) {
   for (std::size_t group = 0; group < block.groups; ++group) {
     const std::byte* scales = block.scales + group * tile_scales(kFormat);
+    // The next panel of these rows.
+    prefetch_lines(block.tiles + (block.groups + group) * tile_bytes(kFormat), tile_bytes(kFormat));
     const ScalePlace place = scales_inside<kFormat>(scales, block.after_sum)
                                  ? ScalePlace::kInFactors
                                  : ScalePlace::kInValues;

@@ -9,49 +9,82 @@
 namespace locket::kernels::cpu {
 namespace {
 
-// Packed activations that stay in the second cache level while the weights stream past.
-constexpr std::size_t kTokenBlockBytes = 512 * 1024;
+// Packed activations that stay in the second cache level while the weights stream past, in numbers
+// that the kernels take without a rest.
+constexpr std::size_t kTokenBlockBytes = 1024 * 1024;
+constexpr std::size_t kTokenStep = 24;
 constexpr std::size_t kMaxTokenBlock = 96;
 constexpr std::size_t kPanelLaneGroups = 2;
+// Few short rows are packed without asking for memory: that would take longer than small products.
+constexpr std::size_t kSmallBytes = 8192;
 
-struct PackedTokens {
-  tensor::AlignedBuffer buffer;
-  std::size_t row_bytes = 0;
-  std::size_t tokens = 0;
-  ScaleRange after_sum;
+// Packed rows of activations in slices of columns, [slices][tokens][slice_groups]: one slice where
+// weights are decoded in registers, else one a panel.
+class PackedTokens {
+ public:
+  // For at most `most_tokens` rows of `groups` column groups.
+  PackedTokens(const PanelKernels& kernels, std::size_t groups, std::size_t most_tokens) {
+    const bool few = most_tokens <= kernels.direct_tokens;
+    slice_groups_ = few ? groups : kPanelGroups;
+    slices_ = (groups + slice_groups_ - 1) / slice_groups_;
+    row_bytes_ =
+        few ? padded_row_bytes(groups * kernels.group_bytes) : slice_row_bytes(kernels.group_bytes);
+    slice_bytes_ = most_tokens * row_bytes_;
+    if (slices_ * slice_bytes_ > kSmallBytes)
+      large_ = tensor::AlignedBuffer(slices_ * slice_bytes_);
+    data_ = large_.size() > 0 ? large_.data() : small_.data();
+  }
+  PackedTokens(const PackedTokens&) = delete;
+  PackedTokens& operator=(const PackedTokens&) = delete;
+
+  // Takes the rows from `first` on.
+  void pack(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part,
+            std::size_t first, std::size_t tokens);
+
+  std::size_t tokens() const { return tokens_; }
+  const ScaleRange& after_sum() const { return after_sum_; }
+  std::size_t row_bytes() const { return row_bytes_; }
+  const std::byte* slice(std::size_t index) const { return data_ + index * slice_bytes_; }
+
+ private:
+  alignas(64) std::array<std::byte, kSmallBytes> small_;
+  tensor::AlignedBuffer large_;
+  std::byte* data_;  // in one of them
+  std::size_t slice_groups_;
+  std::size_t slices_;
+  std::size_t row_bytes_;  // of a slice
+  std::size_t slice_bytes_;
+  std::size_t tokens_ = 0;
+  ScaleRange after_sum_;
 };
 
 std::size_t token_block(std::size_t row_bytes) {
-  return std::clamp<std::size_t>(kTokenBlockBytes / row_bytes, 24, kMaxTokenBlock);
+  const std::size_t fitting = kTokenBlockBytes / row_bytes / kTokenStep * kTokenStep;
+  return std::clamp(fitting, kTokenStep, kMaxTokenBlock);
 }
 
 bool has_scales(WeightFormat format) { return tile_scales(format) != 0; }
 
-void pack_tokens(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part,
-                 std::size_t first, PackedTokens& packed) {
+void PackedTokens::pack(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part,
+                        std::size_t first, std::size_t tokens) {
+  tokens_ = tokens;
   const std::size_t columns = part.weights.columns;
+  const std::size_t slice_columns = slice_groups_ * kGroupColumns;
   ExponentSpan span;
-  for (std::size_t t = 0; t < packed.tokens; ++t) {
+  for (std::size_t t = 0; t < tokens; ++t) {
     const float* row = part.x.data + (first + t) * part.x.stride;
-    kernels.pack_x(row, columns, packed.buffer.data() + t * packed.row_bytes);
+    for (std::size_t slice = 0; slice < slices_; ++slice) {
+      const std::size_t column = slice * slice_columns;
+      kernels.pack_x(row + column, std::min(slice_columns, columns - column),
+                     data_ + slice * slice_bytes_ + t * row_bytes_);
+    }
     if (!has_scales(part.weights.format)) continue;
     const ExponentSpan row_span = scan.exponent_span({row, columns});
     span.lowest = std::min(span.lowest, row_span.lowest);
     span.highest = std::max(span.highest, row_span.highest);
   }
   if (has_scales(part.weights.format)) {
-    packed.after_sum = scales_after_sum(part.weights.format, span, kernels.mantissa);
-  }
-}
-
-// Results [tokens][stride] of row group `group` go to their place; padded rows are dropped.
-void store_rows(const MatmulPart& part, std::size_t first_token, std::size_t group,
-                std::span<const float> results, std::size_t stride) {
-  const std::size_t row = group * kTileLanes;
-  const std::size_t count = std::min(kTileLanes, part.weights.rows - row);
-  float* out = part.out + first_token * part.out_stride + row;
-  for (std::size_t at = 0; at < results.size(); at += stride, out += part.out_stride) {
-    std::copy_n(results.data() + at, count, out);
+    after_sum_ = scales_after_sum(part.weights.format, span, kernels.mantissa);
   }
 }
 
@@ -71,12 +104,12 @@ void multiply_few(const PanelKernels& kernels, const MatmulPart& part, const Pac
     kernels.multiply_row_group(part.weights.format, {.tiles = group_tiles(part.weights, group),
                                                      .scales = group_scales(part.weights, group),
                                                      .groups = part.weights.column_groups(),
-                                                     .after_sum = packed.after_sum,
-                                                     .x = packed.buffer.data(),
-                                                     .x_row_bytes = packed.row_bytes,
-                                                     .tokens = packed.tokens,
+                                                     .after_sum = packed.after_sum(),
+                                                     .x = packed.slice(0),
+                                                     .x_row_bytes = packed.row_bytes(),
+                                                     .tokens = packed.tokens(),
                                                      .totals = totals});
-    store_rows(part, first_token, group, {totals, packed.tokens * kTileLanes}, kTileLanes);
+    store_rows(part, first_token, group, {totals, packed.tokens() * kTileLanes}, kTileLanes);
   }
 }
 
@@ -93,23 +126,22 @@ class PanelMultiplier {
       : kernels_(kernels),
         part_(part),
         in_place_(part.weights.format == kernels.tile_format),
-        tile_bytes_(tile_bytes(kernels.tile_format)) {
-    if (!in_place_) {
-      panel_.tiles = tensor::AlignedBuffer(kPanelLaneGroups * kPanelGroups * tile_bytes_);
-    }
-  }
+        tile_bytes_(tile_bytes(kernels.tile_format)) {}
 
   // Row groups [group, group + lane_groups) for all packed tokens.
   void run(const PackedTokens& packed, std::size_t first_token, std::size_t group,
            std::size_t lane_groups) {
+    if (!in_place_ && panel_.tiles.size() == 0) {
+      panel_.tiles = tensor::AlignedBuffer(kPanelLaneGroups * kPanelGroups * tile_bytes_);
+    }
     const std::size_t stride = lane_groups * kTileLanes;
-    totals_.assign(packed.tokens * stride, 0.0f);
+    totals_.assign(packed.tokens() * stride, 0.0f);
     const std::size_t groups = part_.weights.column_groups();
     for (std::size_t column = 0; column < groups; column += kPanelGroups) {
       PanelProduct product = make_panel(packed, group, lane_groups, column);
-      product.x = packed.buffer.data() + column * kernels_.group_bytes;
-      product.x_row_bytes = packed.row_bytes;
-      product.tokens = packed.tokens;
+      product.x = packed.slice(column / kPanelGroups);
+      product.x_row_bytes = packed.row_bytes();
+      product.tokens = packed.tokens();
       product.totals = totals_.data();
       product.totals_stride = stride;
       kernels_.multiply(product);
@@ -140,7 +172,7 @@ class PanelMultiplier {
                        .tiles = group_tiles(w, group + lane) + column * tile_bytes(w.format),
                        .scales = group_scales(w, group + lane) + column * tile_scales(w.format),
                        .groups = groups,
-                       .after_sum = packed.after_sum},
+                       .after_sum = packed.after_sum()},
                       panel_.tiles.data() + lane * groups * tile_bytes_,
                       panel_.scales.data() + lane * groups * kTileLanes);
     }
@@ -157,17 +189,25 @@ class PanelMultiplier {
 
 }  // namespace
 
+void store_rows(const MatmulPart& part, std::size_t first_token, std::size_t group,
+                std::span<const float> results, std::size_t stride) {
+  const std::size_t row = group * kTileLanes;
+  const std::size_t count = std::min(kTileLanes, part.weights.rows - row);
+  float* out = part.out + first_token * part.out_stride + row;
+  for (std::size_t at = 0; at < results.size(); at += stride, out += part.out_stride) {
+    std::copy_n(results.data() + at, count, out);
+  }
+}
+
 void matmul_part(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part) {
   const FlushScope flush;
-  PackedTokens packed;
-  packed.row_bytes = part.weights.column_groups() * kernels.group_bytes;
-  const std::size_t block = std::min(token_block(packed.row_bytes), part.x.tokens);
-  packed.buffer = tensor::AlignedBuffer(block * packed.row_bytes);
+  const std::size_t groups = part.weights.column_groups();
+  const std::size_t block = std::min(token_block(groups * kernels.group_bytes), part.x.tokens);
+  PackedTokens packed(kernels, groups, block);
   PanelMultiplier multiplier(kernels, part);
   for (std::size_t first = 0; first < part.x.tokens; first += block) {
-    packed.tokens = std::min(block, part.x.tokens - first);
-    pack_tokens(kernels, scan, part, first, packed);
-    if (packed.tokens <= kernels.direct_tokens) {
+    packed.pack(kernels, scan, part, first, std::min(block, part.x.tokens - first));
+    if (block <= kernels.direct_tokens) {
       multiply_few(kernels, part, packed, first);
       continue;
     }

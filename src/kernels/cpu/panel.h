@@ -89,18 +89,36 @@ struct PanelKernels {
   void (*multiply_row_group)(WeightFormat format, const RowGroupProduct& product);
 };
 
-// Asks for weights 8 KiB ahead, into the second cache level: the first is too small for the way.
-inline void prefetch_ahead(const std::byte* tile, std::size_t bytes) {
-  constexpr std::size_t kDistance = 8192;
+// Asks for the lines of weights that are needed later, into the second cache level: the first is
+// too small for the way.
+inline void prefetch_lines(const std::byte* at, std::size_t bytes) {
   constexpr int kForReading = 0;
   constexpr int kSecondLevel = 2;
   for (std::size_t line = 0; line < bytes; line += 64) {
-    __builtin_prefetch(tile + kDistance + line, kForReading, kSecondLevel);
+    __builtin_prefetch(at + line, kForReading, kSecondLevel);
   }
+}
+
+// The same for the place 8 KiB behind a tile.
+inline void prefetch_ahead(const std::byte* tile, std::size_t bytes) {
+  constexpr std::size_t kDistance = 8192;
+  prefetch_lines(tile + kDistance, bytes);
 }
 
 inline std::size_t group_count(std::size_t columns) {
   return (columns + kGroupColumns - 1) / kGroupColumns;
+}
+
+// Bytes from row to row of activations that are packed for one panel of kPanelGroups.
+constexpr std::size_t slice_row_bytes(std::size_t group_bytes) {
+  return kPanelGroups * group_bytes + 64;
+}
+
+// Bytes from row to row of packed activations: an odd number of lines, so that rows do not meet in
+// the same few sets of the caches.
+inline std::size_t padded_row_bytes(std::size_t row_bytes) {
+  constexpr std::size_t kLine = 64;
+  return ((row_bytes + kLine - 1) / kLine | 1) * kLine;
 }
 
 inline std::size_t lane_group_count(std::size_t lanes) {

@@ -1,154 +1,227 @@
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <memory>
+#include <xmmintrin.h>
 
+#include "kernels/cpu/attention_math.h"
+#include "kernels/cpu/attention_products.h"
+#include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/drivers.h"
 #include "kernels/cpu/flush_scope.h"
+#include "kernels/cpu/panel_packing.h"
 #include "kernels/elementary.h"
-#include "tensor/aligned_buffer.h"
 
 namespace locket::kernels::cpu {
 namespace {
 
-constexpr std::size_t kPanelLanes = 32;
+constexpr std::size_t round_up(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
 
-// One call: slots in tiles of 64, every tile for all heads at once. `out` is the accumulator.
-class Attention {
+bool is_empty(const AttentionRow& row) { return row.empty(); }
+
+// Floats of one pass, cut into pieces at 64-byte boundaries.
+class Scratch {
  public:
-  Attention(const PanelKernels& kernels, const AttentionMath& math, const AttentionInput& input,
-            std::span<float> out)
-      : kernels_(kernels),
-        math_(math),
-        input_(input),
-        out_(out),
-        query_row_bytes_(group_count(input.head_dim) * kernels.group_bytes),
-        query_(input.heads * query_row_bytes_),
-        weights_(input.heads * kWeightGroups * kernels.group_bytes),
-        panel_(2 * kPanelGroups * tile_bytes(kernels.tile_format)),
-        scores_(input.heads * kAttentionTile),
-        parts_(input.heads * kPanelLanes),
-        heads_(input.heads) {}
+  explicit Scratch(std::size_t floats)
+      : lines_(std::make_unique_for_overwrite<Line[]>(floats / kLineFloats)) {}
 
-  void run() {
-    std::fill(out_.begin(), out_.end(), 0.0f);
-    for (std::size_t h = 0; h < input_.heads; ++h) {
-      kernels_.pack_x(input_.query.data() + h * input_.head_dim, input_.head_dim,
-                      query_.data() + h * query_row_bytes_);
-    }
-    for (std::size_t first = 0; first < input_.used.size(); first += kAttentionTile) {
-      add_tile(first, std::min(kAttentionTile, input_.used.size() - first));
-    }
-    for (std::size_t h = 0; h < input_.heads; ++h) {
-      const float denominator =
-          heads_[h].denominator + exp_value(input_.sink[h] - heads_[h].maximum);
-      math_.divide(out_.subspan(h * input_.head_dim, input_.head_dim), denominator,
-                   input_.rounding);
-    }
+  // REQUIRES: `count` is a multiple of 16.
+  float* take(std::size_t count) {
+    float* piece = lines_[used_ / kLineFloats].floats.data();
+    used_ += count;
+    return piece;
   }
 
  private:
-  static constexpr std::size_t kWeightGroups = kAttentionTile / kGroupColumns;
+  static constexpr std::size_t kLineFloats = 16;
+  struct alignas(64) Line {
+    std::array<float, kLineFloats> floats;
+  };
 
-  void add_tile(std::size_t first, std::size_t count) {
-    std::fill(scores_.begin(), scores_.end(), 0.0f);
-    {
-      const FlushScope flush;
-      for (std::size_t slot = 0; slot < count; slot += kPanelLanes) {
-        multiply_rows(first + slot, std::min(kPanelLanes, count - slot), scores_.data() + slot);
-      }
-    }
-    weigh(first, count);
-    for (std::size_t dim = 0; dim < input_.head_dim; dim += kPanelLanes) {
-      const std::size_t dims = std::min(kPanelLanes, input_.head_dim - dim);
-      std::fill(parts_.begin(), parts_.end(), 0.0f);
-      multiply_values(first, count, dim, dims);
-      math_.accumulate({.out = out_.data() + dim,
-                        .out_stride = input_.head_dim,
-                        .parts = parts_.data(),
-                        .parts_stride = kPanelLanes,
-                        .count = dims},
-                       heads_);
+  std::unique_ptr<Line[]> lines_;
+  std::size_t used_ = 0;
+};
+
+// Sizes of the pieces, in floats.
+struct PassShape {
+  std::size_t lanes;      // heads, rounded up to vectors of 16
+  std::size_t head_rows;  // heads, rounded up to what a value product takes
+  std::size_t blocks;     // of 32 dims
+
+  explicit PassShape(const AttentionInput& input)
+      : lanes(round_up(input.heads, kTileLanes)),
+        head_rows(round_up(input.heads, kValueHeads)),
+        blocks(block_count(input.head_dim)) {}
+
+  std::size_t query() const { return blocks * query_block(); }
+  std::size_t query_block() const { return kBlockDims * lanes; }
+  std::size_t rows() const { return blocks * kBlockFloats; }
+  std::size_t parts() const { return kBlockDims * head_rows; }
+  std::size_t sums() const { return blocks * parts(); }
+  std::size_t all() const { return query() + rows() + kScores + parts() + sums() + 3 * lanes; }
+
+  static constexpr std::size_t kScores = kAttentionTile * kMostHeads;
+};
+
+// Sixteen rows of 32 columns as columns, `stride` floats apart.
+void store_transposed(const RowTile& tile, std::size_t stride, float* out) {
+  for (std::size_t i = 0; i < kTileLanes / 4 * kGroupColumns / 4; ++i) {
+    const std::size_t lane = i % (kTileLanes / 4) * 4;
+    const std::size_t column = i / (kTileLanes / 4) * 4;
+    __m128 rows[4];
+    for (std::size_t r = 0; r < 4; ++r) rows[r] = _mm_loadu_ps(tile.row(lane + r) + column);
+    _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
+    for (std::size_t c = 0; c < 4; ++c) _mm_store_ps(out + (column + c) * stride + lane, rows[c]);
+  }
+}
+
+// The query as [blocks][32 dims][lanes]; dims behind the last are zero.
+void pack_query(const AttentionInput& input, const PassShape& shape, float* out) {
+  for (std::size_t lane = 0; lane < shape.lanes; lane += kTileLanes) {
+    for (std::size_t block = 0; block < shape.blocks; ++block) {
+      const RowTile tile({.rows = input.query.data(),
+                          .stride = input.head_dim,
+                          .row_count = input.heads,
+                          .columns = input.head_dim},
+                         lane, block * kBlockDims);
+      store_transposed(tile, shape.lanes, out + block * shape.query_block() + lane);
     }
   }
+}
 
-  // Dot products of all heads with up to 32 rows; lanes = rows.
-  void multiply_rows(std::size_t first, std::size_t count, float* scores) {
-    constexpr std::size_t kColumns = kPanelGroups * kGroupColumns;
-    for (std::size_t column = 0; column < input_.head_dim; column += kColumns) {
-      const std::size_t columns = std::min(kColumns, input_.head_dim - column);
-      const std::size_t groups = group_count(columns);
-      kernels_.pack_rows({.rows = input_.rows.data() + first * input_.head_dim + column,
-                          .stride = input_.head_dim,
-                          .row_count = count,
-                          .columns = columns},
-                         panel_.data());
-      kernels_.multiply({.panel = panel_.data(),
-                         .lane_group_bytes = groups * tile_bytes(kernels_.tile_format),
-                         .lane_groups = lane_group_count(count),
-                         .groups = groups,
-                         .x = query_.data() + column / kGroupColumns * kernels_.group_bytes,
-                         .x_row_bytes = query_row_bytes_,
-                         .tokens = input_.heads,
-                         .totals = scores,
-                         .totals_stride = kAttentionTile});
-    }
-  }
+// Up to 64 heads: slots in tiles of 64; a tile is decoded once for all heads.
+class HeadPass {
+ public:
+  HeadPass(InstructionSet set, const AttentionInput& input)
+      : decoding_(row_decoding(set)),
+        products_(attention_products(set)),
+        math_(attention_math(set)),
+        input_(input),
+        shape_(input),
+        scratch_(shape_.all()),
+        query_(scratch_.take(shape_.query())),
+        rows_(scratch_.take(shape_.rows())),
+        scores_(scratch_.take(PassShape::kScores)),
+        parts_(scratch_.take(shape_.parts())),
+        sums_(scratch_.take(shape_.sums())),
+        states_{.maxima = scratch_.take(shape_.lanes),
+                .denominators = scratch_.take(shape_.lanes),
+                .shrinks = scratch_.take(shape_.lanes)} {}
 
-  void weigh(std::size_t first, std::size_t count) {
-    std::array<std::uint32_t, kAttentionTile> used = {};
-    for (std::size_t slot = 0; slot < count; ++slot) {
-      used[slot] = input_.used[first + slot] != 0 ? 0xFFFFFFFFu : 0u;
+  void run(std::span<float> out) {
+    prefetch_rows(tile(0), input_.head_dim);
+    pack_query(input_, shape_, query_);
+    std::fill_n(sums_, shape_.sums(), 0.0f);
+    std::fill_n(states_.maxima, shape_.lanes, kFirstMaximum);
+    std::fill_n(states_.denominators, shape_.lanes, 0.0f);
+    for (std::size_t first = 0; first < input_.rows.size(); first += kAttentionTile) {
+      add_tile(tile(first), tile(first + kAttentionTile));
     }
-    const std::size_t row_bytes = kWeightGroups * kernels_.group_bytes;
     for (std::size_t h = 0; h < input_.heads; ++h) {
-      float* scores = scores_.data() + h * kAttentionTile;
-      math_.weigh({.scores = scores,
-                   .used = used.data(),
-                   .scale = input_.scale,
-                   .rounding = input_.rounding},
-                  heads_[h]);
-      kernels_.pack_x(scores, count, weights_.data() + h * row_bytes);
+      states_.denominators[h] += exp_value(input_.sink[h] - states_.maxima[h]);
+    }
+    math_.divide({.sums = sums_,
+                  .head_rows = shape_.head_rows,
+                  .heads = input_.heads,
+                  .head_dim = input_.head_dim,
+                  .rounding = input_.rounding},
+                 states_.denominators, out.data());
+  }
+
+ private:
+  std::span<const AttentionRow> tile(std::size_t first) const {
+    const std::size_t begin = std::min(first, input_.rows.size());
+    return input_.rows.subspan(begin, std::min(kAttentionTile, input_.rows.size() - begin));
+  }
+
+  void add_tile(std::span<const AttentionRow> rows, std::span<const AttentionRow> ahead) {
+    if (std::all_of(rows.begin(), rows.end(), is_empty)) return add_nothing();
+    decoding_.decode(rows, input_.head_dim, rows_);
+    score(rows, ahead);
+    math_.weigh({.scores = scores_,
+                 .rows = rows,
+                 .lanes = shape_.lanes,
+                 .scale = input_.scale,
+                 .rounding = input_.rounding},
+                states_);
+    add_values(rows);
+  }
+
+  // What a tile without rows does to the sums: -0 becomes +0.
+  void add_nothing() {
+    std::for_each(sums_, sums_ + shape_.sums(), [](float& sum) { sum += 0.0f; });
+  }
+
+  void score(std::span<const AttentionRow> rows, std::span<const AttentionRow> ahead) {
+    const FlushScope flush;
+    for (std::size_t block = 0; block < shape_.blocks; ++block) {
+      const std::size_t next = ahead.size() * block / shape_.blocks;
+      const std::size_t end = ahead.size() * (block + 1) / shape_.blocks;
+      products_.multiply_keys(
+          {.keys = rows_ + block * kBlockFloats,
+           .query = query_ + block * shape_.query_block(),
+           .lane_groups = shape_.lanes / kTileLanes,
+           .start = block == 0 ? KeyProduct::Start::kZero : KeyProduct::Start::kScores,
+           .rows = rows,
+           .scores = scores_,
+           .ahead = ahead.subspan(next, end - next),
+           .head_dim = input_.head_dim});
     }
   }
 
-  // Value products of all heads for up to 32 dimensions; lanes = dimensions.
-  void multiply_values(std::size_t first, std::size_t count, std::size_t dim, std::size_t dims) {
-    const FlushScope flush;
-    const std::size_t groups = group_count(count);
-    kernels_.pack_columns({.rows = input_.rows.data() + first * input_.head_dim + dim,
-                           .stride = input_.head_dim,
-                           .row_count = count,
-                           .columns = dims},
-                          panel_.data());
-    kernels_.multiply({.panel = panel_.data(),
-                       .lane_group_bytes = groups * tile_bytes(kernels_.tile_format),
-                       .lane_groups = lane_group_count(dims),
-                       .groups = groups,
-                       .x = weights_.data(),
-                       .x_row_bytes = kWeightGroups * kernels_.group_bytes,
-                       .tokens = input_.heads,
-                       .totals = parts_.data(),
-                       .totals_stride = kPanelLanes});
+  void add_values(std::span<const AttentionRow> rows) {
+    const auto eights = used_eights(rows);
+    for (std::size_t block = 0; block < shape_.blocks; ++block) {
+      {
+        const FlushScope flush;
+        products_.multiply_values({.values = rows_ + block * kBlockFloats,
+                                   .weights = scores_,
+                                   .eights = eights,
+                                   .heads = input_.heads,
+                                   .parts = parts_});
+      }
+      math_.accumulate(
+          {.sums = sums_ + block * shape_.parts(), .parts = parts_, .heads = shape_.head_rows},
+          states_.shrinks);
+    }
   }
 
-  const PanelKernels& kernels_;
+  // A half of a tile without rows adds nothing: its sum is +0 and the total before it never -0.
+  static std::array<std::size_t, 2> used_eights(std::span<const AttentionRow> rows) {
+    std::array<std::size_t, 2> eights = {};
+    for (std::size_t half = 0; half < eights.size(); ++half) {
+      const std::size_t begin = std::min(rows.size(), half * kGroupColumns);
+      const auto slots = rows.subspan(begin, std::min(kGroupColumns, rows.size() - begin));
+      if (!std::all_of(slots.begin(), slots.end(), is_empty)) eights[half] = (slots.size() + 7) / 8;
+    }
+    return eights;
+  }
+
+  const RowDecoding& decoding_;
+  const AttentionProducts& products_;
   const AttentionMath& math_;
   const AttentionInput& input_;
-  std::span<float> out_;  // [heads, head_dim]
-  std::size_t query_row_bytes_;
-  tensor::AlignedBuffer query_;    // packed
-  tensor::AlignedBuffer weights_;  // packed weights of a tile
-  tensor::AlignedBuffer panel_;
-  std::vector<float> scores_;  // [heads][64]
-  std::vector<float> parts_;   // [heads][32]
-  std::vector<HeadState> heads_;
+  PassShape shape_;
+  Scratch scratch_;
+  float* query_;   // [blocks][32][lanes]
+  float* rows_;    // [blocks][kBlockFloats], decoded
+  float* scores_;  // [64][kMostHeads], then weights
+  float* parts_;   // [head_rows][32]
+  float* sums_;    // [blocks][head_rows][32]
+  HeadStates states_;
 };
 
 }  // namespace
 
-void attend(const PanelKernels& kernels, const AttentionMath& math, const AttentionInput& input,
-            std::span<float> out) {
-  Attention(kernels, math, input, out).run();
+void attend(InstructionSet set, const AttentionInput& input, std::span<float> out) {
+  for (std::size_t first = 0; first < input.heads; first += kMostHeads) {
+    AttentionInput part = input;
+    part.heads = std::min(kMostHeads, input.heads - first);
+    part.query = input.query.subspan(first * input.head_dim, part.heads * input.head_dim);
+    part.sink = input.sink.subspan(first, part.heads);
+    HeadPass(set, part).run(out.subspan(first * input.head_dim, part.heads * input.head_dim));
+  }
 }
 
 }  // namespace locket::kernels::cpu

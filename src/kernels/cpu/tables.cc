@@ -1,9 +1,17 @@
 #include "kernels/cpu/tables.h"
 
 #include "hwy/targets.h"
+#include "kernels/cpu/amx.h"
+#include "kernels/cpu/bf16_fma.h"
 #include "kernels/cpu/drivers.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/fp4_digits.h"
+#include "kernels/cpu/index_scan.h"
 #include "kernels/cpu/instruction_sets.h"
+#include "kernels/cpu/int8_kernels.h"
+#include "kernels/cpu/int8_quantize.h"
+#include "kernels/cpu/selection.h"
+#include "kernels/cpu/streams.h"
 
 namespace locket::kernels::cpu {
 namespace {
@@ -18,7 +26,7 @@ void f32_matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std:
 
 template <InstructionSet kSet>
 void f32_attention(const AttentionInput& input, std::span<float> out) {
-  attend(f32_panel_kernels(kSet), attention_math(kSet), input, out);
+  attend(kSet, input, out);
 }
 
 template <InstructionSet kSet>
@@ -32,20 +40,32 @@ void f32_index_scores(const IndexScoreInput& input, std::span<float> scores) {
 
 void bf16_matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std::size_t out_stride,
                  std::size_t first, std::size_t last) {
-  const bool pairs = x.values == ActivationValues::kBf16 && w.format != WeightFormat::kF32;
-  matmul_part(
-      pairs ? bf16_panel_kernels() : f32_panel_kernels(InstructionSet::kAvx512),
-      value_scan(InstructionSet::kAvx512),
-      {.weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last});
+  const MatmulPart part = {
+      .weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last};
+  const ValueScan& scan = value_scan(InstructionSet::kAvx512);
+  if (x.values != ActivationValues::kBf16 || w.format == WeightFormat::kF32) {
+    return matmul_part(f32_panel_kernels(InstructionSet::kAvx512), scan, part);
+  }
+  if (w.format == WeightFormat::kFp4 && x.tokens <= kMostDigitTokens) {
+    return digit_matmul_part(scan, part);
+  }
+  // Below, lookups cost more than products.
+  constexpr std::size_t kFewestForFma = 3;
+  const bool by_fma = prefers_fma() && x.tokens >= kFewestForFma;
+  matmul_part(by_fma ? bf16_fma_panel_kernels() : bf16_panel_kernels(), scan, part);
 }
 
-void bf16_attention(const AttentionInput& input, std::span<float> out) {
-  const AttentionMath& math = attention_math(InstructionSet::kAvx512);
-  const ValueScan& scan = value_scan(InstructionSet::kAvx512);
-  const bool pairs = input.rounding == Rounding::kBf16 && scan.holds_bf16(input.query) &&
-                     scan.holds_bf16(input.rows);
-  attend(pairs ? bf16_panel_kernels() : f32_panel_kernels(InstructionSet::kAvx512), math, input,
-         out);
+void amx_matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std::size_t out_stride,
+                std::size_t first, std::size_t last) {
+  // Below, integers are faster.
+  constexpr std::size_t kFewestForTiles = 3;
+  if (w.format != WeightFormat::kFp4 || x.values != ActivationValues::kBf16 ||
+      x.tokens < kFewestForTiles) {
+    return bf16_matmul(w, x, out, out_stride, first, last);
+  }
+  amx_matmul_part(
+      value_scan(InstructionSet::kAvx512),
+      {.weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last});
 }
 
 void bf16_index_scores(const IndexScoreInput& input, std::span<float> scores) {
@@ -57,13 +77,36 @@ void bf16_index_scores(const IndexScoreInput& input, std::span<float> scores) {
 }
 
 template <InstructionSet kSet>
+void f32_index_scan(const IndexScan& scan) {
+  scan_keys({.blocks = nullptr, .exact = f32_index_scores<kSet>}, scan);
+}
+
+template <const IndexBlockKernels& (*kKernels)()>
+void integer_index_scan(const IndexScan& scan) {
+  scan_keys({.blocks = &kKernels(), .exact = bf16_index_scores}, scan);
+}
+
+template <const Int8Kernels& (*kKernels)()>
+void int8_matmul(const WeightMatrix& w, const Int8Rows& x, float* out, std::size_t out_stride,
+                 std::size_t first, std::size_t last) {
+  int8_matmul_part(
+      kKernels(),
+      {.weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last});
+}
+
+template <InstructionSet kSet>
 const KernelTable& f32_table(std::string_view name) {
   static const KernelTable table = {
       .name = name,
       .matmul_groups = f32_matmul<kSet>,
       .sparse_attention = f32_attention<kSet>,
       .index_scores = f32_index_scores<kSet>,
+      .index_scan = f32_index_scan<kSet>,
+      .selection = selection_kernels(kSet),
       .elementwise = elementwise_kernels(kSet),
+      .streams = stream_kernels(kSet),
+      .int8 = {.quantize_row = int8_quantizer(kSet),
+               .matmul_groups = int8_matmul<avx2_int8_kernels>},
   };
   return table;
 }
@@ -72,17 +115,36 @@ const KernelTable& bf16_table() {
   static const KernelTable table = {
       .name = "avx512_bf16",
       .matmul_groups = bf16_matmul,
-      .sparse_attention = bf16_attention,
+      .sparse_attention = f32_attention<InstructionSet::kAvx512>,
       .index_scores = bf16_index_scores,
+      .index_scan = integer_index_scan<vnni_index_kernels>,
+      .selection = selection_kernels(InstructionSet::kAvx512),
       .elementwise = elementwise_kernels(InstructionSet::kAvx512),
+      .streams = stream_kernels(InstructionSet::kAvx512),
+      .int8 = {.quantize_row = int8_quantizer(InstructionSet::kAvx512),
+               .matmul_groups = int8_matmul<vnni_int8_kernels>},
   };
   return table;
 }
 
+// As bf16_table(), with tiles where they pay.
+const KernelTable& amx_table() {
+  static const KernelTable table = [] {
+    KernelTable tiles = bf16_table();
+    tiles.name = "avx512_amx";
+    tiles.matmul_groups = amx_matmul;
+    tiles.index_scan = integer_index_scan<amx_index_kernels>;
+    tiles.int8.matmul_groups = int8_matmul<amx_int8_kernels>;
+    return tiles;
+  }();
+  return table;
+}
+
 // Highway knows whether the operating system saves the wide registers; it has no names for the
-// two extensions.
+// these extensions.
 bool has_avx512_bf16() {
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vbmi");
+  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("avx512vnni");
 }
 
 }  // namespace
@@ -93,7 +155,9 @@ std::vector<const KernelTable*> supported_tables() {
   if ((targets & HWY_AVX2) != 0) tables.push_back(&f32_table<InstructionSet::kAvx2>("avx2"));
   if ((targets & HWY_AVX3) == 0) return tables;
   tables.push_back(&f32_table<InstructionSet::kAvx512>("avx512"));
-  if (has_avx512_bf16()) tables.push_back(&bf16_table());
+  if (!has_avx512_bf16()) return tables;
+  tables.push_back(&bf16_table());
+  if (amx_is_usable()) tables.push_back(&amx_table());
   return tables;
 }
 

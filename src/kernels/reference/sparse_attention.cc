@@ -21,23 +21,42 @@ struct Head {
   std::vector<float> accumulator;  // [head_dim]
 };
 
-void add_tile(const AttentionInput& input, std::span<const float> query, std::size_t first,
-              Head& head) {
-  const std::size_t count = std::min(kAttentionTile, input.used.size() - first);
+// Rows as floats [slots, head_dim]; slots that are not used are zero.
+std::vector<float> decoded_rows(const AttentionInput& input) {
+  std::vector<float> values(input.rows.size() * input.head_dim, 0.0f);
+  for (std::size_t slot = 0; slot < input.rows.size(); ++slot) {
+    const AttentionRow& row = input.rows[slot];
+    if (row.empty()) continue;
+    decode_row(row.format, {row.bytes, row_bytes(row.format, input.head_dim)},
+               std::span(values).subspan(slot * input.head_dim, input.head_dim));
+  }
+  return values;
+}
+
+// What one head's tiles are made from.
+struct HeadInput {
+  const AttentionInput& input;
+  std::span<const float> query;  // [head_dim]
+  std::span<const float> rows;   // [slots, head_dim]
+};
+
+void add_tile(const HeadInput& of, std::size_t first, Head& head) {
+  const AttentionInput& input = of.input;
+  const std::size_t count = std::min(kAttentionTile, input.rows.size() - first);
   std::array<float, kAttentionTile> scores;
   float maximum = head.maximum;
   for (std::size_t slot = 0; slot < count; ++slot) {
-    if (input.used[first + slot] == 0) continue;
-    const float* row = input.rows.data() + (first + slot) * input.head_dim;
+    if (input.rows[first + slot].empty()) continue;
+    const float* row = of.rows.data() + (first + slot) * input.head_dim;
     scores[slot] = input.scale * ordered_dot(
-                                     input.head_dim, [&](std::size_t k) { return query[k]; },
+                                     input.head_dim, [&](std::size_t k) { return of.query[k]; },
                                      [&](std::size_t k) { return row[k]; });
     maximum = std::max(maximum, scores[slot]);
   }
   const float shrink = exp_value(head.maximum - maximum);
   std::array<float, kAttentionTile> weights = {};
   for (std::size_t slot = 0; slot < count; ++slot) {
-    if (input.used[first + slot] != 0) weights[slot] = exp_value(scores[slot] - maximum);
+    if (!input.rows[first + slot].empty()) weights[slot] = exp_value(scores[slot] - maximum);
   }
   const float sum = ordered_sum(kAttentionTile, [&](std::size_t slot) { return weights[slot]; });
   head.maximum = maximum;
@@ -46,7 +65,7 @@ void add_tile(const AttentionInput& input, std::span<const float> query, std::si
   for (std::size_t dim = 0; dim < input.head_dim; ++dim) {
     const float part = ordered_dot(
         count, [&](std::size_t slot) { return weights[slot]; },
-        [&](std::size_t slot) { return input.rows[(first + slot) * input.head_dim + dim]; });
+        [&](std::size_t slot) { return of.rows[(first + slot) * input.head_dim + dim]; });
     head.accumulator[dim] = head.accumulator[dim] * shrink + part;
   }
 }
@@ -54,11 +73,14 @@ void add_tile(const AttentionInput& input, std::span<const float> query, std::si
 }  // namespace
 
 void sparse_attention(const AttentionInput& input, std::span<float> out) {
+  const std::vector<float> rows = decoded_rows(input);
   for (std::size_t h = 0; h < input.heads; ++h) {
     Head head{.accumulator = std::vector<float>(input.head_dim, 0.0f)};
-    const auto query = input.query.subspan(h * input.head_dim, input.head_dim);
-    for (std::size_t first = 0; first < input.used.size(); first += kAttentionTile) {
-      add_tile(input, query, first, head);
+    const HeadInput of = {.input = input,
+                          .query = input.query.subspan(h * input.head_dim, input.head_dim),
+                          .rows = rows};
+    for (std::size_t first = 0; first < input.rows.size(); first += kAttentionTile) {
+      add_tile(of, first, head);
     }
     const float denominator = head.denominator + exp_value(input.sink[h] - head.maximum);
     for (std::size_t dim = 0; dim < input.head_dim; ++dim) {

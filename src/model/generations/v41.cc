@@ -29,6 +29,19 @@ tensor::FloatMatrix pick(const tensor::FloatMatrix& matrix, std::span<const std:
   return picked;
 }
 
+// Whether any part of the step has not failed.
+bool goes_on(const Step& step) {
+  return std::ranges::any_of(step.parts,
+                             [](const StepPart& part) { return part.status.has_value(); });
+}
+
+// An expert serves all sequences of a step.
+void fail_parts(Step& step, const Error& error) {
+  for (StepPart& part : step.parts) {
+    if (part.status) part.status = tl::make_unexpected(error);
+  }
+}
+
 }  // namespace
 
 ResidualRows pick_rows(const ResidualRows& rows, std::span<const std::size_t> numbers) {
@@ -45,7 +58,7 @@ V41Model::V41Model(V41Config config, const Numerics& numerics)
 
 Result<V41Model> V41Model::load(checkpoint::Checkpoint& checkpoint,
                                 std::vector<std::int32_t> token_map, const Numerics& numerics,
-                                const LoadProgress& progress) {
+                                const LoadProgress& progress, const ExpertPlacement& placement) {
   LOCKET_TRY(V41Config config, read_v41_config(checkpoint.config().root()));
   V41Model model(std::move(config), numerics);
   if (!model.config_.engram.layer_ids.empty()) {
@@ -53,9 +66,10 @@ Result<V41Model> V41Model::load(checkpoint::Checkpoint& checkpoint,
     model.engram_hash_.push_back(std::move(hash));
   }
   WeightReader reader(checkpoint, progress);
-  LOCKET_TRY(LoadedV41Weights loaded, load_v41_weights(model.config_, reader));
+  LOCKET_TRY(LoadedV41Weights loaded, load_v41_weights(model.config_, reader, placement));
   model.weights_ = std::move(loaded.weights);
   model.skipped_tensors_ = std::move(loaded.skipped);
+  model.open_row_readers();
   reader.finish();
   return model;
 }
@@ -67,44 +81,6 @@ Step V41Model::make_step(std::vector<StepPart> parts) const {
   step.plain_rotary = rotary_table(plain_frequencies_, positions);
   step.compressed_rotary = rotary_table(compressed_frequencies_, positions);
   return step;
-}
-
-Status V41Model::gather_engram(std::int64_t layer, const Step& step, std::size_t row,
-                               std::span<float> gathered) const {
-  const EngramHash& hash = engram_hash_.front();
-  const EngramTable& table = *weights_.layers[to_size(layer)].engram_table;
-  const std::size_t position = to_size(step.position(row));
-  std::vector<std::int32_t> recent;
-  for (std::size_t s = 0; s < hash.max_ngram_size() && s <= position; ++s) {
-    recent.push_back(step.part(row).tokens[position - s]);
-  }
-  std::vector<std::int64_t> ids(hash.columns());
-  hash.row_ids(to_size(role(layer).engram_index), recent, ids);
-  const std::size_t width = table.head_dim();
-  for (std::size_t column = 0; column < ids.size(); ++column) {
-    LOCKET_TRY_STATUS(table.read_row(ids[column], gathered.subspan(column * width, width)));
-  }
-  return {};
-}
-
-void V41Model::add_engram(ForwardContext& context, std::int64_t layer, Step& step,
-                          ResidualRows& rows) const {
-  const V41LayerWeights& weights = weights_.layers[to_size(layer)];
-  if (!weights.engram) return;
-  tensor::FloatMatrix gathered(rows.count(),
-                               engram_hash_.front().columns() * weights.engram_table->head_dim());
-  std::vector<Status> statuses(rows.count());
-  context.workers.parallel_for(rows.count(), 16, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t row = begin; row < end; ++row) {
-      statuses[row] = gather_engram(layer, step, row, gathered.row(row));
-    }
-  });
-  for (std::size_t row = 0; row < statuses.size(); ++row) {
-    StepPart& part = step.parts[step.part_of_row[row]];
-    if (!statuses[row] && part.status) part.status = std::move(statuses[row]);
-  }
-  engram_forward(context, *weights.engram, config_.rms_norm_eps, gathered, rows.streams);
-  observe(context, "engram", layer, step.first_position(), rows.streams);
 }
 
 tensor::FloatMatrix V41Model::site_input(const ForwardContext& context,
@@ -175,7 +151,7 @@ void V41Model::attention_site(ForwardContext& context, std::int64_t layer,
   rows.pre = std::move(site.pre);
 }
 
-void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, const Step& step,
+void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, Step& step,
                         ResidualRows& rows) const {
   const V41LayerWeights& weights = weights_.layers[to_size(layer)];
   const std::int64_t first_position = step.first_position();
@@ -183,8 +159,13 @@ void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, const Step&
       hyper_connections(context, site_config(config_), weights.ffn_site, rows.streams);
   const tensor::FloatMatrix u = site_input(context, weights.ffn_norm, rows);
   observe(context, "moe_input", layer, first_position, u);
-  const tensor::FloatMatrix y =
-      moe_forward(context, moe_config(config_, layer), weights.moe, u, first_position);
+  Result<tensor::FloatMatrix> sum = moe_forward(context, moe_config(config_, layer), weights.moe,
+                                                *weights_.experts, u, first_position);
+  if (!sum) {
+    fail_parts(step, sum.error());
+    sum = tensor::FloatMatrix(u.rows(), u.columns());
+  }
+  const tensor::FloatMatrix& y = *sum;
   observe(context, "moe", layer, first_position, y);
   expand_streams(context, site, y, rows.streams);
   rows.pre = std::move(site.pre);
@@ -204,7 +185,8 @@ ResidualRows V41Model::encode(ForwardContext& context, Step& step,
                        .pre = {ids.size(), to_size(config_.stream_count)}};
   for (std::size_t i = 0; i < rows.count(); ++i) rows.pre.row(i)[0] = 1.0f;
   observe(context, "embedding", -1, step.first_position(), rows.streams);
-  for (std::int64_t layer = 0; layer < config_.boundary; ++layer) {
+  read_engram_ahead(context, 0, config_.boundary, step);
+  for (std::int64_t layer = 0; layer < config_.boundary && goes_on(step); ++layer) {
     run_layer(context, layer, step, states, rows);
   }
   // The boundary layer's row writers; its attention and FFN belong to the decoder.
@@ -227,7 +209,9 @@ void V41Model::run_layer(ForwardContext& context, std::int64_t layer, Step& step
 }
 
 void V41Model::decode(ForwardContext& context, Step& step, ResidualRows& rows) const {
+  read_engram_ahead(context, config_.boundary + 1, config_.layer_count - 1, step);
   for (std::int64_t layer = config_.boundary; layer < config_.layer_count; ++layer) {
+    if (!goes_on(step)) return;
     if (layer != config_.boundary) add_engram(context, layer, step, rows);
     const tensor::FloatMatrix u =
         site_input(context, weights_.layers[to_size(layer)].attention_norm, rows);

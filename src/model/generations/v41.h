@@ -15,11 +15,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/task_pool.h"
 #include "cache/kv_layout.h"
 #include "cache/kv_view.h"
 #include "checkpoint/checkpoint.h"
@@ -53,12 +55,14 @@ class V41Model {
   // `token_map`: Engram class of every token id (empty if the model has no Engram).
   [[nodiscard]] static Result<V41Model> load(checkpoint::Checkpoint& checkpoint,
                                              std::vector<std::int32_t> token_map,
-                                             const Numerics& numerics,
-                                             const LoadProgress& progress);
+                                             const Numerics& numerics, const LoadProgress& progress,
+                                             const ExpertPlacement& placement = {});
 
   const V41Config& config() const { return config_; }
   const Numerics& numerics() const { return numerics_; }
   const V41Memory& memory() const { return memory_; }
+  // Null: all experts are in memory.
+  StreamedExperts* streamed_experts() const { return weights_.streamed; }
   // One line about tensors that were recognised and not loaded; may be empty.
   const std::string& skipped_tensors() const { return skipped_tensors_; }
 
@@ -71,7 +75,7 @@ class V41Model {
 
   // The parts with their rotations, for one call of encode(), decode() or run_layer(). In a call
   // the status of a part becomes kIo if Engram rows cannot be read, kBadMemory if stored rows
-  // cannot be had; the other parts go on.
+  // cannot be had; the other parts go on. An expert that cannot be read fails all parts.
   // REQUIRES: ids in the vocabulary; write_from is a multiple of the layout's largest
   // tokens_per_row; a part's memory has room for its tokens and holds what earlier calls wrote for
   // positions below first_position.
@@ -99,9 +103,10 @@ class V41Model {
     return config_.layers[static_cast<std::size_t>(layer)];
   }
 
-  // Engram rows of row `row` of the step, into `gathered` [columns * head_dim].
-  [[nodiscard]] Status gather_engram(std::int64_t layer, const Step& step, std::size_t row,
-                                     std::span<float> gathered) const;
+  void open_row_readers();
+  // Engram rows of layers `first` to `last`, into the step.
+  void read_engram_ahead(ForwardContext& context, std::int64_t first, std::int64_t last,
+                         Step& step) const;
   void add_engram(ForwardContext& context, std::int64_t layer, Step& step,
                   ResidualRows& rows) const;
   // Collapse with `pre` and norm: the input of a site.
@@ -112,14 +117,14 @@ class V41Model {
   void wait_for_rows(std::int64_t layer, Step& step) const;
   void attention_site(ForwardContext& context, std::int64_t layer, const tensor::FloatMatrix& u,
                       Step& step, ResidualRows& rows) const;
-  void ffn_site(ForwardContext& context, std::int64_t layer, const Step& step,
-                ResidualRows& rows) const;
+  void ffn_site(ForwardContext& context, std::int64_t layer, Step& step, ResidualRows& rows) const;
 
   V41Config config_;
   Numerics numerics_;
   V41Memory memory_;
   V41Weights weights_;
-  std::vector<EngramHash> engram_hash_;  // one, or none if the model has no Engram
+  std::vector<EngramHash> engram_hash_;    // one, or none if the model has no Engram
+  std::unique_ptr<TaskPool> row_readers_;  // null: all Engram tables are in memory
   std::vector<float> plain_frequencies_;
   std::vector<float> compressed_frequencies_;
   std::string skipped_tensors_;

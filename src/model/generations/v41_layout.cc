@@ -5,8 +5,9 @@ namespace locket::model {
 V41Memory make_v41_memory(const V41Config& config, NumericsMode mode) {
   V41Memory memory;
   if (!Numerics{.mode = mode}.quantizes_memory()) {
-    memory.formats = {
-        .rows = RowFormat::kF32, .index_keys = RowFormat::kF32, .window = RowFormat::kF32};
+    memory.formats = {.rows = kernels::RowFormat::kF32,
+                      .index_keys = kernels::RowFormat::kF32,
+                      .window = kernels::RowFormat::kF32};
   }
   const auto dim = static_cast<std::size_t>(config.head_dim);
   const auto index_dim = static_cast<std::size_t>(config.index_head_dim);

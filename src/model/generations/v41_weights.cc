@@ -1,5 +1,6 @@
 #include "model/generations/v41_weights.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <string_view>
@@ -10,15 +11,13 @@ namespace {
 
 using numerics::Dtype;
 
-// Engram tables up to this size are held in memory.
-constexpr std::uint64_t kResidentTableBytes = std::uint64_t{1} << 28;
-
 constexpr std::array<std::string_view, 4> kSkippedPrefixes = {"mtp.", "vision.", "aligner.",
                                                               "image_"};
 
 class Loader {
  public:
-  Loader(const V41Config& config, WeightReader& reader) : config_(config), reader_(reader) {}
+  Loader(const V41Config& config, WeightReader& reader, const ExpertPlacement& placement)
+      : config_(config), reader_(reader), placement_(placement) {}
 
   Result<V41Weights> load() {
     V41Weights weights;
@@ -28,10 +27,22 @@ class Loader {
     LOCKET_TRY(weights.embedding.table, reader_.bf16_bytes("embed.weight", {vocabulary, hidden}));
     LOCKET_TRY(weights.head.norm, reader_.values("norm.weight", {hidden}));
     LOCKET_TRY(weights.head.head, reader_.plain_matrix("head.weight", vocabulary, hidden));
+    const bool streams = placement_.budget_bytes > 0;
+    std::vector<std::vector<ExpertWeights>> experts;
     for (std::int64_t layer = 0; layer < config_.layer_count; ++layer) {
       LOCKET_TRY(V41LayerWeights loaded, load_layer(layer));
       weights.layers.push_back(std::move(loaded));
+      if (streams) continue;
+      LOCKET_TRY(std::vector<ExpertWeights> loaded_experts, load_experts(layer));
+      experts.push_back(std::move(loaded_experts));
     }
+    if (!streams) {
+      weights.experts = resident_experts(std::move(experts));
+      return weights;
+    }
+    LOCKET_TRY(std::unique_ptr<StreamedExperts> streamed, stream_experts());
+    weights.streamed = streamed.get();
+    weights.experts = std::move(streamed);
     return weights;
   }
 
@@ -124,12 +135,37 @@ class Loader {
       LOCKET_TRY_STATUS(
           reader_.checkpoint().require(prefix + "gate.bias_vl", Dtype::kF32, {experts}));
     }
-    for (std::int64_t expert = 0; expert < experts; ++expert) {
-      LOCKET_TRY(ExpertWeights loaded, load_expert(fmt::format("{}experts.{}.", prefix, expert)));
-      weights.experts.push_back(std::move(loaded));
-    }
     LOCKET_TRY(weights.shared, load_expert(prefix + "shared_experts."));
     return weights;
+  }
+
+  Result<std::vector<ExpertWeights>> load_experts(std::int64_t layer) {
+    std::vector<ExpertWeights> experts;
+    for (std::int64_t expert = 0; expert < config_.expert_count; ++expert) {
+      LOCKET_TRY(ExpertWeights loaded,
+                 load_expert(fmt::format("layers.{}.ffn.experts.{}.", layer, expert)));
+      experts.push_back(std::move(loaded));
+    }
+    return experts;
+  }
+
+  Result<std::unique_ptr<StreamedExperts>> stream_experts() {
+    const std::int64_t hidden = config_.hidden_size;
+    const std::int64_t size = config_.expert_size;
+    std::vector<std::vector<StoredExpert>> layers;
+    for (std::int64_t layer = 0; layer < config_.layer_count; ++layer) {
+      std::vector<StoredExpert>& experts = layers.emplace_back();
+      for (std::int64_t expert = 0; expert < config_.expert_count; ++expert) {
+        const std::string prefix = fmt::format("layers.{}.ffn.experts.{}.", layer, expert);
+        StoredExpert found;
+        LOCKET_TRY(found.gate, find_weight(reader_.checkpoint(), prefix + "w1", size, hidden));
+        LOCKET_TRY(found.up, find_weight(reader_.checkpoint(), prefix + "w3", size, hidden));
+        LOCKET_TRY(found.down, find_weight(reader_.checkpoint(), prefix + "w2", hidden, size));
+        experts.push_back(std::move(found));
+      }
+    }
+    return StreamedExperts::create(std::move(layers), {.budget_bytes = placement_.budget_bytes,
+                                                       .readers = placement_.readers});
   }
 
   Status load_engram(const std::string& prefix, const LayerRole& role, V41LayerWeights& layer) {
@@ -159,12 +195,15 @@ class Loader {
     } else {
       LOCKET_TRY(table, checkpoint.require(prefix + "embed.weight", Dtype::kBf16, {rows, width}));
     }
-    LOCKET_TRY(layer.engram_table, EngramTable::open(table, scale, kResidentTableBytes));
+    const bool reads = reader_.reads() == WeightReader::Reads::kEverything;
+    const std::uint64_t resident_limit = reads ? kResidentTableBytes : 0;
+    LOCKET_TRY(layer.engram_table, EngramTable::open(table, scale, resident_limit));
     return {};
   }
 
   const V41Config& config_;
   WeightReader& reader_;
+  const ExpertPlacement& placement_;
 };
 
 }  // namespace
@@ -174,9 +213,15 @@ bool is_streamed_v41_tensor(std::string_view name) {
          name.find(".engram.embed.") != std::string_view::npos;
 }
 
-Result<LoadedV41Weights> load_v41_weights(const V41Config& config, WeightReader& reader) {
+bool is_skipped_v41_tensor(std::string_view name) {
+  return std::ranges::any_of(kSkippedPrefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+Result<LoadedV41Weights> load_v41_weights(const V41Config& config, WeightReader& reader,
+                                          const ExpertPlacement& placement) {
   LoadedV41Weights loaded;
-  LOCKET_TRY(loaded.weights, Loader(config, reader).load());
+  LOCKET_TRY(loaded.weights, Loader(config, reader, placement).load());
   LOCKET_TRY_STATUS(reader.checkpoint().check_all_claimed(kSkippedPrefixes));
   loaded.skipped = reader.checkpoint().describe_skipped(kSkippedPrefixes);
   return loaded;

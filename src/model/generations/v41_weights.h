@@ -3,6 +3,7 @@
 // and nothing else may be.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,10 +14,12 @@
 #include "model/csa2_attention.h"
 #include "model/embedding.h"
 #include "model/engram.h"
+#include "model/expert_source.h"
 #include "model/generations/v41_config.h"
 #include "model/generations/weight_reader.h"
 #include "model/hyper_connections.h"
 #include "model/moe.h"
+#include "model/streamed_experts.h"
 
 namespace locket::model {
 
@@ -36,6 +39,8 @@ struct V41Weights {
   EmbeddingWeights embedding;
   std::vector<V41LayerWeights> layers;
   OutputHeadWeights head;
+  std::unique_ptr<ExpertSource> experts;  // the routed experts of all layers
+  StreamedExperts* streamed = nullptr;    // the same, if they stay on disk
 };
 
 struct LoadedV41Weights {
@@ -43,11 +48,20 @@ struct LoadedV41Weights {
   std::string skipped;  // one line about tensors that were recognised and not loaded; may be empty
 };
 
+// Where routed experts are.
+struct ExpertPlacement {
+  std::uint64_t budget_bytes = 0;  // of those held in memory, the others on disk; 0: hold all
+  std::size_t readers = 4;         // reads of the disk that are under way at once
+};
+
 // Tensors that may stay on disk, read piece by piece: routed experts and Engram tables.
 bool is_streamed_v41_tensor(std::string_view name);
+// Tensors that are recognised and left unread: drafts, vision.
+bool is_skipped_v41_tensor(std::string_view name);
 
 // kBadCheckpoint names the tensor, the file, what was found and what is wanted.
 [[nodiscard]] Result<LoadedV41Weights> load_v41_weights(const V41Config& config,
-                                                        WeightReader& reader);
+                                                        WeightReader& reader,
+                                                        const ExpertPlacement& placement = {});
 
 }  // namespace locket::model

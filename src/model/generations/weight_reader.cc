@@ -41,6 +41,16 @@ WeightFormat format_of(Dtype dtype) {
   LOCKET_CHECK(false);
 }
 
+// As packing leaves it, without anything in it.
+kernels::WeightMatrix empty_matrix(const StoredTensor& tensor, std::int64_t rows,
+                                   std::int64_t columns) {
+  kernels::WeightMatrix matrix;
+  matrix.format = format_of(tensor.dtype);
+  matrix.rows = static_cast<std::size_t>(rows);
+  matrix.columns = static_cast<std::size_t>(columns);
+  return matrix;
+}
+
 // Adds the tensor's name to an error about its content.
 Result<kernels::WeightMatrix> pack_named(const kernels::StoredMatrix& stored,
                                          const StoredTensor& tensor) {
@@ -55,12 +65,13 @@ Result<kernels::WeightMatrix> pack_named(const kernels::StoredMatrix& stored,
 
 }  // namespace
 
-WeightReader::WeightReader(checkpoint::Checkpoint& checkpoint, LoadProgress progress)
-    : checkpoint_(&checkpoint), progress_(std::move(progress)) {
+WeightReader::WeightReader(checkpoint::Checkpoint& checkpoint, LoadProgress progress, Reads reads)
+    : checkpoint_(&checkpoint), progress_(std::move(progress)), reads_(reads) {
   for (const StoredTensor& tensor : checkpoint.tensors()) total_bytes_ += tensor.byte_count();
 }
 
 Result<tensor::AlignedBuffer> WeightReader::read(const StoredTensor& tensor) {
+  if (reads_ == Reads::kNothing) return tensor::AlignedBuffer();
   LOCKET_TRY(tensor::AlignedBuffer bytes, tensor.read());
   done_bytes_ += tensor.byte_count();
   if (progress_) progress_(done_bytes_, total_bytes_);
@@ -108,6 +119,10 @@ Result<std::vector<kernels::WeightMatrix>> WeightReader::grouped_matrix(const st
       return groups == 1 ? bytes.bytes()
                          : bytes.bytes().subspan(static_cast<std::size_t>(group) * size, size);
     };
+    if (reads_ == Reads::kNothing) {
+      matrices.push_back(empty_matrix(weight, group_rows, columns));
+      continue;
+    }
     LOCKET_TRY(kernels::WeightMatrix packed,
                pack_named({.format = format_of(weight.dtype),
                            .rows = static_cast<std::size_t>(group_rows),
@@ -124,6 +139,7 @@ Result<kernels::WeightMatrix> WeightReader::plain_matrix(const std::string& name
                                                          std::int64_t columns) {
   LOCKET_TRY(const StoredTensor weight,
              checkpoint_->require(name, {Dtype::kBf16, Dtype::kF32}, {rows, columns}));
+  if (reads_ == Reads::kNothing) return empty_matrix(weight, rows, columns);
   LOCKET_TRY(const tensor::AlignedBuffer values, read(weight));
   return pack_named({.format = format_of(weight.dtype),
                      .rows = static_cast<std::size_t>(rows),
@@ -137,8 +153,9 @@ Result<std::vector<float>> WeightReader::values(const std::string& name,
                                                 const tensor::Shape& shape) {
   LOCKET_TRY(const StoredTensor tensor,
              checkpoint_->require(name, {Dtype::kBf16, Dtype::kF32}, shape));
-  LOCKET_TRY(const tensor::AlignedBuffer bytes, read(tensor));
   const std::size_t element = tensor.dtype == Dtype::kF32 ? 4 : 2;
+  if (reads_ == Reads::kNothing) return std::vector<float>(tensor.byte_count() / element);
+  LOCKET_TRY(const tensor::AlignedBuffer bytes, read(tensor));
   std::vector<float> result(bytes.size() / element);
   for (std::size_t i = 0; i < result.size(); ++i) {
     if (element == 4) {

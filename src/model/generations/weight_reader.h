@@ -21,8 +21,13 @@ using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t 
 
 class WeightReader {
  public:
+  // kNothing: everything is checked and claimed as for reading, but comes back empty or zero.
+  enum class Reads { kEverything, kNothing };
   // REQUIRES: `checkpoint` outlives the reader.
-  WeightReader(checkpoint::Checkpoint& checkpoint, LoadProgress progress);
+  WeightReader(checkpoint::Checkpoint& checkpoint, LoadProgress progress,
+               Reads reads = Reads::kEverything);
+
+  Reads reads() const { return reads_; }
 
   // NAME.weight [rows, columns] with NAME.scale, or plain.
   [[nodiscard]] Result<kernels::WeightMatrix> matrix(const std::string& name, std::int64_t rows,
@@ -55,6 +60,7 @@ class WeightReader {
 
   checkpoint::Checkpoint* checkpoint_;
   LoadProgress progress_;
+  Reads reads_;
   std::uint64_t done_bytes_ = 0;
   std::uint64_t total_bytes_ = 0;
 };

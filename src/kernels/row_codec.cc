@@ -1,4 +1,4 @@
-#include "model/row_codec.h"
+#include "kernels/row_codec.h"
 
 #include <cstdint>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "numerics/group_scaled.h"
 
-namespace locket::model {
+namespace locket::kernels {
 namespace {
 
 // Bytes of the codes; scales follow them.
@@ -91,4 +91,4 @@ void decode_row(RowFormat format, std::span<const std::byte> bytes, std::span<fl
   LOCKET_CHECK(false);
 }
 
-}  // namespace locket::model
+}  // namespace locket::kernels

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-namespace locket::model {
+namespace locket::kernels {
 
 enum class RowFormat {
   kFp4Main,   // compressed rows: E2M1 packed, then one E4M3 scale per 16
@@ -22,4 +22,4 @@ std::size_t row_bytes(RowFormat format, std::size_t width);
 void encode_row(RowFormat format, std::span<const float> values, std::span<std::byte> bytes);
 void decode_row(RowFormat format, std::span<const std::byte> bytes, std::span<float> values);
 
-}  // namespace locket::model
+}  // namespace locket::kernels

@@ -1,4 +1,4 @@
-#include "model/row_codec.h"
+#include "kernels/row_codec.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 
 #include "tests/model/mechanism_inputs.h"
 
-namespace locket::model {
+namespace locket::kernels {
 namespace {
 
 constexpr RowFormat kFormats[] = {RowFormat::kFp4Main, RowFormat::kFp4Index, RowFormat::kFp8,
@@ -65,7 +65,7 @@ TEST(RowCodecTest, CodesComeFirstThenScales) {
 TEST(RowCodecTest, WhatWasStoredIsStoredAgainUnchanged) {
   for (const RowFormat format : kFormats) {
     for (std::uint32_t seed = 0; seed < 50; ++seed) {
-      std::vector<float> values = random_floats(seed, 96);
+      std::vector<float> values = model::random_floats(seed, 96);
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] *= static_cast<float>(1U << (seed % 7 + i / 32));
       }
@@ -80,7 +80,7 @@ TEST(RowCodecTest, WhatWasStoredIsStoredAgainUnchanged) {
 
 TEST(RowCodecTest, GroupsDoNotTouchEachOther) {
   for (const RowFormat format : kFormats) {
-    const std::vector<float> values = random_floats(3, 64);
+    const std::vector<float> values = model::random_floats(3, 64);
     std::vector<float> changed = values;
     for (std::size_t i = 0; i < 32; ++i) changed[i] *= 1'000.0f;
     const std::vector<float> first = through_memory(format, values);
@@ -96,7 +96,7 @@ TEST(RowCodecTest, ZerosStayZeros) {
 }
 
 TEST(RowCodecTest, ErrorsStayBelowHalfAStepOfTheGroup) {
-  const std::vector<float> values = random_floats(8, 512);
+  const std::vector<float> values = model::random_floats(8, 512);
   const auto largest_error = [&](RowFormat format) {
     const std::vector<float> decoded = through_memory(format, values);
     float largest = 0.0f;
@@ -115,4 +115,4 @@ TEST(RowCodecTest, ErrorsStayBelowHalfAStepOfTheGroup) {
 }
 
 }  // namespace
-}  // namespace locket::model
+}  // namespace locket::kernels

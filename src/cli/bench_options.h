@@ -1,0 +1,15 @@
+// What `locket bench` takes, as the parser is told it.
+#pragma once
+
+#include "cli/options.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's
+class App;
+}  // namespace CLI
+
+namespace locket::cli {
+
+// Adds the command with all of its own. Filled when the parser is done.
+void add_bench(CLI::App& app, BenchOptions& options);
+
+}  // namespace locket::cli

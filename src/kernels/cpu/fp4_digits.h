@@ -1,0 +1,54 @@
+// FP4 weights times few bfloat16 rows by integers, with the bits of sum_order.h.
+//
+// A group of 32 activations whose values are multiples of 2^(E - 13), 2^E being the exponent of the
+// largest, are integers of 14 bits and a sign in that unit, and doubled FP4 values are integers up
+// to 12. Every partial sum of the group is then an integer below 2^24 in half that unit: it is
+// exact in float32, in any order, and so it may be computed with vpdpbusd, eight bits of the
+// activations at a time. Nearly all groups of E4M3 values are like that; the others ("rough") take
+// vdpbf16ps. Needs AVX-512 with VNNI, VBMI and BF16.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/panel.h"
+
+namespace locket::kernels::cpu {
+
+// More tokens are faster with other kernels.
+inline constexpr std::size_t kMostDigitTokens = 4;
+
+// One group of 32 activations as integers.
+struct alignas(64) DigitGroup {
+  // Per 8 columns: lower bytes of the even ones, of the odd ones, upper bytes of both.
+  std::int8_t bytes[4][4][4];
+};
+
+struct DigitScale {
+  float unit;           // half of it, which is what a product is counted in
+  std::int32_t offset;  // what makes up for weights that are 12 too large
+};
+
+// False: the group is rough, and nothing useful in `digits` and `scale`.
+bool digits_of(const float* x, DigitGroup& digits, DigitScale& scale);
+
+// One row group of weights times 1..kMostDigitTokens rows.
+struct DigitProduct {
+  const std::byte* tiles = nullptr;   // [groups] tiles as stored
+  const std::byte* scales = nullptr;  // [groups] scales as stored
+  std::size_t groups = 0;
+  ScaleRange after_sum;
+  std::size_t tokens = 0;
+  const std::byte* x = nullptr;  // bfloat16 pairs, [tokens][groups * 64]
+  std::size_t x_row_bytes = 0;
+  const DigitGroup* digits = nullptr;        // [tokens][groups]
+  const DigitScale* digit_scales = nullptr;  // [tokens][groups]
+  const std::uint8_t* rough = nullptr;       // [groups]: not 0: of any token
+  float* totals = nullptr;                   // [tokens][16], written
+};
+
+// False, and nothing useful in the totals, if a scale may not be applied to sums.
+// REQUIRES: a FlushScope.
+bool multiply_digits(const DigitProduct& product);
+
+}  // namespace locket::kernels::cpu
