@@ -56,11 +56,10 @@ KernelCheck check_kernel(const CheckCase& kernel, const KernelTable& table, std:
 
 std::vector<KernelCheck> check_kernels(const KernelTable& table, std::size_t cases) {
   std::vector<KernelCheck> checks;
-  for (const CheckCase& kernel : product_checks()) {
-    checks.push_back(check_kernel(kernel, table, cases));
-  }
-  for (const CheckCase& kernel : value_checks()) {
-    checks.push_back(check_kernel(kernel, table, cases));
+  for (const auto& kernels : {product_checks(), index_checks(), value_checks()}) {
+    for (const CheckCase& kernel : kernels) {
+      checks.push_back(check_kernel(kernel, table, cases));
+    }
   }
   return checks;
 }

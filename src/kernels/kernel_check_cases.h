@@ -63,8 +63,10 @@ std::string check_shape(std::initializer_list<std::pair<const char*, std::size_t
 // Integers among the values of an outcome: every one becomes floats that are equal if it is.
 void append_exactly(std::uint64_t value, std::vector<float>& list);
 
-// Products: of weights, attention, scans. And everything that works on values one by one.
+// Products with weights, and attention; scores of index keys; everything that works on values one
+// by one. Together they call every function of a KernelTable.
 std::span<const CheckCase> product_checks();
+std::span<const CheckCase> index_checks();
 std::span<const CheckCase> value_checks();
 
 }  // namespace locket::kernels

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "kernels/kernel_check_cases.h"
+#include "kernels/row_codec.h"
 #include "kernels/weight_matrix.h"
-#include "numerics/group_scaled.h"
 
 namespace locket::kernels {
 namespace {
@@ -115,80 +115,53 @@ CheckOutcome attention_case(const KernelTable& table, CheckDraws& draws) {
   return outcome;
 }
 
-CheckOutcome index_case(const KernelTable& table, CheckDraws& draws) {
-  const std::size_t heads = 1 + draws.below(33);
-  const std::size_t dim = 32 * (1 + draws.below(4));
-  const std::size_t keys = 1 + draws.below(70);
-  const std::vector<float> query = draws.bf16_values(heads * dim);
-  const std::vector<float> weights = draws.usual_values(heads);
-  const std::vector<float> rows = draws.bf16_values(keys * dim);
-  const IndexScoreInput input = {
-      .heads = heads,
-      .dim = dim,
-      .query = query,
-      .weights = weights,
-      .keys = rows,
-      .rounding = draws.flip() ? IndexScoreRounding::kF32 : IndexScoreRounding::kBf16};
-  CheckOutcome outcome = {.actual = std::vector<float>(keys),
-                          .expected = std::vector<float>(keys),
-                          .shape = check_shape({{"heads", heads}, {"dims", dim}, {"keys", keys}})};
-  table.index_scores(input, outcome.actual);
-  reference_kernels().index_scores(input, outcome.expected);
-  return outcome;
-}
-
-CheckOutcome scan_case(const KernelTable& table, CheckDraws& draws) {
-  const std::size_t heads = 1 + draws.below(33);
-  const std::size_t dim = draws.flip() ? 128 : 32 * (1 + draws.below(4));
-  const std::size_t keys = 1 + draws.below(100);
-  const std::size_t key_bytes = row_bytes(RowFormat::kFp4Index, dim);
-  std::vector<std::byte> rows(keys * key_bytes);
-  for (std::size_t key = 0; key < keys; ++key) {
-    encode_row(RowFormat::kFp4Index, draws.values(dim),
-               std::span(rows).subspan(key * key_bytes, key_bytes));
+// Rows of mode `fast`, of these values.
+void quantize_rows(const Int8Functions& functions, std::span<const float> x, Int8Matrix& rows) {
+  for (std::size_t token = 0; token < rows.tokens(); ++token) {
+    functions.quantize_row(x.subspan(token * rows.columns(), rows.columns()), rows.row(token));
   }
-  std::vector<float> values = draws.values(heads * dim);
-  numerics::fake_quantize_fp4_index(values);
-  const std::vector<float> weights = draws.usual_values(heads);
-  const std::array<IndexQuery, 1> queries = {prepare_index_query(
-      {.heads = heads, .dim = dim, .values = values, .weights = weights, .integers = {}})};
-  const std::size_t cut = draws.below(keys + 1);
-  const std::array<KeyRun, 2> runs = {
-      KeyRun{.rows = rows.data(), .count = cut},
-      KeyRun{.rows = rows.data() + cut * key_bytes, .count = keys - cut}};
-  CheckOutcome outcome = {.actual = std::vector<float>(keys),
-                          .expected = std::vector<float>(keys),
-                          .shape = check_shape({{"heads", heads}, {"dims", dim}, {"keys", keys}})};
-  IndexScan scan = {.format = RowFormat::kFp4Index,
-                    .runs = runs,
-                    .queries = queries,
-                    .scores = outcome.actual.data(),
-                    .stride = keys};
-  table.index_scan(scan);
-  scan.scores = outcome.expected.data();
-  reference_kernels().index_scan(scan);
+}
+
+CheckOutcome int8_rows_case(const KernelTable& table, CheckDraws& draws) {
+  const std::size_t columns = 32 * (1 + draws.below(9));
+  const std::size_t tokens = 1 + draws.below(3);
+  std::vector<float> x = draws.values(tokens * columns);
+  if (draws.below(8) == 0) x[draws.below(x.size())] = draws.flip() ? HUGE_VALF : std::nanf("");
+  CheckOutcome outcome;
+  outcome.shape = check_shape({{"tokens", tokens}, {"columns", columns}});
+  const auto run = [&](const Int8Functions& functions, std::vector<float>& out) {
+    Int8Matrix matrix(tokens, columns);
+    quantize_rows(functions, x, matrix);
+    const Int8Rows rows = matrix.rows();
+    const std::size_t groups = tokens * rows.groups();
+    out.assign(rows.codes, rows.codes + groups * kInt8GroupColumns);
+    out.insert(out.end(), rows.scales, rows.scales + groups);
+    for (const std::int32_t offset : std::span(rows.offsets, groups * kInt8GroupBlocks)) {
+      append_exactly(static_cast<std::uint32_t>(offset), out);
+    }
+  };
+  run(table.int8, outcome.actual);
+  run(reference_kernels().int8, outcome.expected);
   return outcome;
 }
 
-// Quantizer and product of mode `fast`.
 CheckOutcome int8_case(const KernelTable& table, CheckDraws& draws) {
   const std::size_t rows = 1 + draws.below(50);
   const std::size_t columns = 32 * (1 + draws.below(9));
   const std::size_t tokens = draws.flip() ? 1 : 1 + draws.below(20);
   const WeightMatrix weights = random_weights(WeightFormat::kFp4, rows, columns, draws);
-  const std::vector<float> x = draws.values(tokens * columns);
-  CheckOutcome outcome;
-  outcome.shape = check_shape({{"tokens", tokens}, {"rows", rows}, {"columns", columns}});
-  const auto run = [&](const Int8Functions& functions, std::vector<float>& out) {
-    Int8Matrix matrix(tokens, columns);
-    for (std::size_t token = 0; token < tokens; ++token) {
-      functions.quantize_row(std::span(x).subspan(token * columns, columns), matrix.row(token));
-    }
-    out.resize(tokens * rows);
-    functions.matmul_groups(weights, matrix.rows(), out.data(), rows, 0, weights.row_groups());
-  };
-  run(table.int8, outcome.actual);
-  run(reference_kernels().int8, outcome.expected);
+  Int8Matrix matrix(tokens, columns);
+  quantize_rows(reference_kernels().int8, draws.values(tokens * columns), matrix);
+  CheckOutcome outcome = {
+      .actual = std::vector<float>(tokens * rows),
+      .expected = std::vector<float>(tokens * rows),
+      .shape = check_shape({{"tokens", tokens}, {"rows", rows}, {"columns", columns}})};
+  const Int8Rows input = matrix.rows();
+  const std::size_t last = weights.row_groups();
+  const std::size_t cut = draws.below(last + 1);
+  table.int8.matmul_groups(weights, input, outcome.actual.data(), rows, 0, cut);
+  table.int8.matmul_groups(weights, input, outcome.actual.data(), rows, cut, last);
+  reference_kernels().int8.matmul_groups(weights, input, outcome.expected.data(), rows, 0, last);
   return outcome;
 }
 
@@ -198,9 +171,8 @@ constexpr CheckCase kProducts[] = {
     {"matmul fp4", matmul_case<WeightFormat::kFp4>},
     {"matmul f32", matmul_case<WeightFormat::kF32>},
     {"matmul int8", int8_case},
+    {"int8 quantizer", int8_rows_case},
     {"sparse attention", attention_case},
-    {"index scores", index_case},
-    {"index scan", scan_case},
 };
 
 }  // namespace

@@ -153,8 +153,8 @@ std::size_t stored_scale_bytes(WeightFormat format, std::size_t rows, std::size_
 std::size_t packed_bytes(WeightFormat format, std::size_t rows, std::size_t columns) {
   const std::size_t tile_count =
       ((rows + kTileRows - 1) / kTileRows) * ((columns + kTileColumns - 1) / kTileColumns);
-  return tensor::AlignedBuffer::taken_bytes(tile_count * tile_bytes(format)) +
-         tensor::AlignedBuffer::taken_bytes(tile_count * tile_scales(format));
+  return tensor::AlignedBuffer::taken_by_two(tile_count * tile_bytes(format),
+                                             tile_count * tile_scales(format));
 }
 
 WeightMatrix unpacked_matrix(WeightFormat format, std::size_t rows, std::size_t columns) {
@@ -162,8 +162,10 @@ WeightMatrix unpacked_matrix(WeightFormat format, std::size_t rows, std::size_t 
   WeightMatrix matrix{
       .format = format, .rows = rows, .columns = columns, .tiles = {}, .scales = {}};
   const std::size_t tile_count = matrix.row_groups() * matrix.column_groups();
-  matrix.tiles = tensor::AlignedBuffer(tile_count * tile_bytes(format));
-  matrix.scales = tensor::AlignedBuffer(tile_count * tile_scales(format));
+  auto buffers =
+      tensor::AlignedBuffer::two(tile_count * tile_bytes(format), tile_count * tile_scales(format));
+  matrix.tiles = std::move(buffers[0]);
+  matrix.scales = std::move(buffers[1]);
   return matrix;
 }
 

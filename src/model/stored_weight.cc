@@ -31,9 +31,9 @@ Result<StoredWeight> find_weight(checkpoint::Checkpoint& checkpoint, const std::
   found.columns = static_cast<std::size_t>(columns);
   const std::string scale_name = name + ".scale";
   if (checkpoint.find(scale_name)) {
-    LOCKET_TRY(found.weight, checkpoint.require(name + ".weight",
-                                                {Dtype::kFp8E4m3, Dtype::kFp4E2m1},
-                                                {rows, columns}));
+    LOCKET_TRY(
+        found.weight,
+        checkpoint.require(name + ".weight", {Dtype::kFp8E4m3, Dtype::kFp4E2m1}, {rows, columns}));
     const std::int64_t scale_rows =
         found.weight.dtype == Dtype::kFp8E4m3 ? groups_of_32(rows) : rows;
     LOCKET_TRY(found.scale,

@@ -58,7 +58,7 @@ struct Dispatcher::State {
   bool has_arrivals = false;
   bool has_work = false;  // the last step got on with something
   double busy_since = 0;  // when the last step ended, while there is something to do; 0: idle
-  DispatcherLoad load;  // without the scheduler's counts
+  DispatcherLoad load;    // without the scheduler's counts
 
   // The model's thread only, but for its counts.
   engine::Scheduler scheduler;

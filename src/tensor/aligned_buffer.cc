@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/memory_region.h"
 
 namespace locket::tensor {
 
@@ -13,7 +14,7 @@ AlignedBuffer::AlignedBuffer(std::size_t size_bytes) : size_(size_bytes) {
   if (size_bytes == 0) return;
   if (size_bytes >= kLargeBytes) {
     auto region =
-        std::make_unique<MemoryRegion>(size_bytes + kLargePage, MemoryRegion::Pages::kLarge);
+        std::make_shared<MemoryRegion>(size_bytes + kLargePage, MemoryRegion::Pages::kLarge);
     const auto address = reinterpret_cast<std::uintptr_t>(region->data());
     std::byte* const first = region->data() + (kLargePage - address % kLargePage) % kLargePage;
     data_ = {first, Free{std::move(region)}};
@@ -26,12 +27,19 @@ AlignedBuffer::AlignedBuffer(std::size_t size_bytes) : size_(size_bytes) {
   data_.reset(pointer);
 }
 
-void AlignedBuffer::Free::operator()(std::byte* pointer) {
-  if (region == nullptr) {
-    std::free(pointer);
-  } else {
-    region.reset();
-  }
+std::array<AlignedBuffer, 2> AlignedBuffer::two(std::size_t first_bytes, std::size_t second_bytes) {
+  const std::size_t offset = (first_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const auto whole = std::make_shared<AlignedBuffer>(offset + second_bytes);
+  std::array<AlignedBuffer, 2> parts;
+  parts[0].size_ = first_bytes;
+  parts[1].size_ = second_bytes;
+  if (first_bytes > 0) parts[0].data_ = {whole->data(), Free{whole}};
+  if (second_bytes > 0) parts[1].data_ = {whole->data() + offset, Free{whole}};
+  return parts;
+}
+
+void AlignedBuffer::Free::operator()(std::byte* pointer) const {
+  if (memory == nullptr) std::free(pointer);
 }
 
 }  // namespace locket::tensor

@@ -3,11 +3,10 @@
 // what the translation of addresses costs, and new memory by a multiple. Movable, not copyable.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
-
-#include "base/memory_region.h"
 
 namespace locket::tensor {
 
@@ -20,12 +19,18 @@ class AlignedBuffer {
 
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t size_bytes);
+  // Two buffers in one piece of memory, for what is streamed together: a small one beside a large
+  // one lies on large pages, too. The memory is given back when both are gone.
+  static std::array<AlignedBuffer, 2> two(std::size_t first_bytes, std::size_t second_bytes);
 
   std::size_t size() const { return size_; }
   // Memory that a buffer of this size takes.
   static constexpr std::size_t taken_bytes(std::size_t size_bytes) {
     const std::size_t step = size_bytes >= kLargeBytes ? kLargePage : kAlignment;
     return (size_bytes + step - 1) / step * step;
+  }
+  static constexpr std::size_t taken_by_two(std::size_t first_bytes, std::size_t second_bytes) {
+    return taken_bytes((first_bytes + kAlignment - 1) / kAlignment * kAlignment + second_bytes);
   }
   std::byte* data() { return data_.get(); }
   const std::byte* data() const { return data_.get(); }
@@ -34,9 +39,9 @@ class AlignedBuffer {
 
  private:
   struct Free {
-    std::unique_ptr<MemoryRegion> region;  // of a large buffer; else from the heap
+    std::shared_ptr<void> memory;  // of which it is a part; null: from the heap
 
-    void operator()(std::byte* pointer);
+    void operator()(std::byte* pointer) const;
   };
   std::unique_ptr<std::byte, Free> data_;
   std::size_t size_ = 0;

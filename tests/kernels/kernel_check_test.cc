@@ -2,8 +2,13 @@
 #include "kernels/kernel_check.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kernels/kernel_choice.h"
 #include "tests/support/kernel_data.h"
@@ -12,16 +17,107 @@ namespace locket::kernels {
 namespace {
 
 constexpr std::size_t kCases = 40;
+constexpr std::size_t kFewCases = 8;  // for what is wrong everywhere
 
 // The names of the kernels that differ.
-std::vector<std::string> faults_of(const KernelTable& table) {
+std::vector<std::string> faults_of(const KernelTable& table, std::size_t cases = kCases) {
   std::vector<std::string> names;
-  for (const KernelCheck& check : check_kernels(table, kCases)) {
-    EXPECT_EQ(check.cases, kCases);
+  for (const KernelCheck& check : check_kernels(table, cases)) {
+    EXPECT_EQ(check.cases, cases);
     EXPECT_EQ(check.different == 0, check.first.empty());
     if (check.different > 0) names.emplace_back(check.kernel);
   }
   return names;
+}
+
+// Functions that do what they should, but for one bit of what they write.
+
+void spoil(float& value) { value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ 1u); }
+
+void wrong_product(const WeightMatrix& w, const ActivationRows& x, float* out,
+                   std::size_t out_stride, std::size_t first, std::size_t last) {
+  reference_kernels().matmul_groups(w, x, out, out_stride, first, last);
+  if (last > first) spoil(out[first * 16]);
+}
+
+void wrong_attention(const AttentionInput& input, std::span<float> out) {
+  reference_kernels().sparse_attention(input, out);
+  spoil(out.back());
+}
+
+void wrong_index_scores(const IndexScoreInput& input, std::span<float> scores) {
+  reference_kernels().index_scores(input, scores);
+  spoil(scores.back());
+}
+
+void wrong_index_scan(const IndexScan& scan) {
+  reference_kernels().index_scan(scan);
+  spoil(scan.scores[scan.key_count() - 1]);
+}
+
+std::size_t wrong_ranks(const ScoreStretch& stretch, float least, std::uint64_t* ranks) {
+  const std::size_t count = reference_kernels().selection.ranks_from(stretch, least, ranks);
+  if (count > 0) ranks[count - 1] ^= 1;
+  return count;
+}
+
+void wrong_maxima(std::span<const float> scores, std::size_t size, std::span<float> maxima) {
+  reference_kernels().selection.block_maxima(scores, size, maxima);
+  spoil(maxima.back());
+}
+
+void wrong_int8_row(std::span<const float> x, const Int8Row& row) {
+  reference_kernels().int8.quantize_row(x, row);
+  row.group_offsets(int8_groups(x.size()) - 1)[0] ^= 1;
+}
+
+void wrong_int8_product(const WeightMatrix& w, const Int8Rows& x, float* out,
+                        std::size_t out_stride, std::size_t first, std::size_t last) {
+  reference_kernels().int8.matmul_groups(w, x, out, out_stride, first, last);
+  if (last > first) spoil(out[first * 16]);
+}
+
+void wrong_norm(std::span<const float> x, std::span<const float> weight, float eps,
+                Rounding rounding, std::span<float> out) {
+  reference_kernels().elementwise.rms_norm(x, weight, eps, rounding, out);
+  spoil(out.back());
+}
+
+void wrong_swiglu(std::span<const float> gate, std::span<const float> up, const GateShape& shape,
+                  std::span<float> out) {
+  reference_kernels().elementwise.swiglu(gate, up, shape, out);
+  spoil(out.back());
+}
+
+void wrong_rotation(std::span<float> pairs, std::span<const float> cos, std::span<const float> sin,
+                    RotaryDirection direction, Rounding rounding) {
+  reference_kernels().elementwise.rotate_pairs(pairs, cos, sin, direction, rounding);
+  spoil(pairs.back());
+}
+
+// In place of what rounds values.
+void wrong_values(std::span<float> values) { spoil(values.back()); }
+
+void wrong_dots(std::span<const float> rows, std::span<const float> x, std::span<double> sums) {
+  reference_kernels().streams.dots_in_double(rows, x, sums);
+  sums.back() = std::nextafter(sums.back(), 1.0);
+}
+
+void wrong_collapse(std::span<const float> streams, std::span<const float> weights,
+                    Rounding rounding, std::span<float> out) {
+  reference_kernels().streams.collapse(streams, weights, rounding, out);
+  out.back() = -out.back();  // more than what is rounded away afterwards
+}
+
+void wrong_expand(const StreamExpansion& expansion, std::span<float> streams) {
+  reference_kernels().streams.expand(expansion, streams);
+  spoil(streams.back());
+}
+
+void wrong_coefficients(const StreamMixing& mixing, std::span<const float> mixes,
+                        const StreamCoefficients& out) {
+  reference_kernels().streams.mix_coefficients(mixing, mixes, out);
+  spoil(out.comb.back());
 }
 
 TEST(KernelCheckTest, FindsNothingInTheTablesOfThisMachine) {
@@ -68,6 +164,139 @@ TEST(KernelCheckTest, FindsAKernelThatDoesNothing) {
                                     std::span<double>) {};
   EXPECT_EQ(faults_of(table),
             (std::vector<std::string>{"fp8 quantizer", "double dots", "streams"}));
+}
+
+using Names = std::vector<std::string>;
+
+TEST(KernelCheckTest, FindsEveryFunctionOfATableThatIsWrong) {
+  struct Fault {
+    void (*inject)(KernelTable& table);
+    Names found;
+  };
+  const Fault faults[] = {
+      {[](KernelTable& t) { t.matmul_groups = wrong_product; },
+       {"matmul bf16", "matmul fp8", "matmul fp4", "matmul f32"}},
+      {[](KernelTable& t) { t.sparse_attention = wrong_attention; }, {"sparse attention"}},
+      {[](KernelTable& t) { t.index_scores = wrong_index_scores; }, {"index scores"}},
+      {[](KernelTable& t) { t.index_scan = wrong_index_scan; }, {"index scan"}},
+      {[](KernelTable& t) { t.selection.ranks_from = wrong_ranks; }, {"selection"}},
+      {[](KernelTable& t) { t.selection.block_maxima = wrong_maxima; }, {"selection"}},
+      {[](KernelTable& t) { t.int8.quantize_row = wrong_int8_row; }, {"int8 quantizer"}},
+      {[](KernelTable& t) { t.int8.matmul_groups = wrong_int8_product; }, {"matmul int8"}},
+      {[](KernelTable& t) { t.elementwise.rms_norm = wrong_norm; }, {"norm"}},
+      {[](KernelTable& t) { t.elementwise.swiglu = wrong_swiglu; }, {"swiglu"}},
+      {[](KernelTable& t) { t.elementwise.rotate_pairs = wrong_rotation; }, {"rotation"}},
+      {[](KernelTable& t) { t.elementwise.fake_quantize_fp8 = wrong_values; }, {"fp8 quantizer"}},
+      {[](KernelTable& t) { t.streams.dots_in_double = wrong_dots; }, {"double dots"}},
+      {[](KernelTable& t) { t.streams.collapse = wrong_collapse; }, {"streams"}},
+      {[](KernelTable& t) { t.streams.expand = wrong_expand; }, {"streams"}},
+      {[](KernelTable& t) { t.streams.mix_coefficients = wrong_coefficients; },
+       {"stream coefficients"}},
+      {[](KernelTable& t) { t.streams.round_to_bf16 = wrong_values; }, {"streams"}},
+  };
+  // One fault per function: a function that is added to a table needs its line above.
+  static_assert(sizeof(KernelTable) ==
+                sizeof(std::string_view) + std::size(faults) * sizeof(void (*)()));
+  for (const Fault& fault : faults) {
+    KernelTable table = reference_kernels();
+    fault.inject(table);
+    EXPECT_EQ(faults_of(table, kFewCases), fault.found);
+  }
+}
+
+// Faults as fast kernels have them, in cases that few inputs reach.
+
+TEST(KernelCheckTest, FindsAScanThatTakesTheFirstQueryForAll) {
+  KernelTable table = reference_kernels();
+  table.index_scan = [](const IndexScan& scan) {
+    for (std::size_t q = 0; q < scan.queries.size(); ++q) {
+      IndexScan first = scan;
+      first.queries = scan.queries.first(1);
+      first.scores = scan.scores + q * scan.stride;
+      reference_kernels().index_scan(first);
+    }
+  };
+  EXPECT_EQ(faults_of(table), Names{"index scan"});
+}
+
+// Spoils the scores of queries that take so many planes of integers, and no others.
+template <std::size_t kPlanes>
+void wrong_for_planes(const IndexScan& scan) {
+  reference_kernels().index_scan(scan);
+  for (std::size_t q = 0; q < scan.queries.size(); ++q) {
+    if (scan.queries[q].integers.planes == kPlanes) spoil(scan.scores[q * scan.stride]);
+  }
+}
+
+// Spoils the score of the first key whose scales lie so far apart, of queries in integers.
+template <int kLeast, int kMost>
+void wrong_for_scales(const IndexScan& scan) {
+  reference_kernels().index_scan(scan);
+  const KeyRun& run = scan.runs.front();
+  if (scan.queries.front().integers.planes == 0 || scan.format != RowFormat::kFp4Index) return;
+  const std::size_t bytes = row_bytes(scan.format, scan.queries.front().dim);
+  for (std::size_t key = 0; key < run.count; ++key) {
+    const auto scales = std::span(run.rows + key * bytes, bytes).last(4);
+    const auto [least, most] = std::ranges::minmax(scales);
+    const int span = std::to_integer<int>(most) - std::to_integer<int>(least);
+    if (span < kLeast || span > kMost) continue;
+    spoil(scan.scores[key]);
+    return;
+  }
+}
+
+TEST(KernelCheckTest, ReachesEveryWayOfAScan) {
+  for (const auto wrong :
+       {wrong_for_planes<0>, wrong_for_planes<1>, wrong_for_planes<2>, wrong_for_scales<0, 3>,
+        wrong_for_scales<4, 6>, wrong_for_scales<7, 255>}) {
+    KernelTable table = reference_kernels();
+    table.index_scan = wrong;
+    EXPECT_EQ(faults_of(table), Names{"index scan"});
+  }
+}
+
+TEST(KernelCheckTest, FindsAScanThatForgetsAllRunsButTheFirst) {
+  KernelTable table = reference_kernels();
+  table.index_scan = [](const IndexScan& scan) {
+    IndexScan first = scan;
+    first.runs = scan.runs.first(1);
+    reference_kernels().index_scan(first);
+  };
+  EXPECT_EQ(faults_of(table), Names{"index scan"});
+}
+
+TEST(KernelCheckTest, FindsRanksThatLeaveOutEqualScores) {
+  KernelTable table = reference_kernels();
+  table.selection.ranks_from = [](const ScoreStretch& stretch, float least, std::uint64_t* ranks) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < stretch.scores.size(); ++i) {
+      if (!(stretch.scores[i] > least)) continue;
+      ranks[count++] = entry_rank(stretch.scores[i], stretch.first + static_cast<std::int32_t>(i));
+    }
+    return count;
+  };
+  EXPECT_EQ(faults_of(table), Names{"selection"});
+}
+
+TEST(KernelCheckTest, FindsAQuantizerThatLetsInfinitiesPass) {
+  KernelTable table = reference_kernels();
+  table.int8.quantize_row = [](std::span<const float> x, const Int8Row& row) {
+    std::vector<float> finite(x.begin(), x.end());
+    for (float& value : finite) {
+      if (!std::isfinite(value)) value = 0.0f;
+    }
+    reference_kernels().int8.quantize_row(finite, row);
+  };
+  EXPECT_EQ(faults_of(table), Names{"int8 quantizer"});
+}
+
+TEST(KernelCheckTest, FindsAnInt8ProductThatForgetsRowGroups) {
+  KernelTable table = reference_kernels();
+  table.int8.matmul_groups = [](const WeightMatrix& w, const Int8Rows& x, float* out,
+                                std::size_t out_stride, std::size_t first, std::size_t last) {
+    reference_kernels().int8.matmul_groups(w, x, out, out_stride, first, std::min(last, first + 1));
+  };
+  EXPECT_EQ(faults_of(table), Names{"matmul int8"});
 }
 
 TEST(KernelChoiceTest, FindsTheTablesOfThisMachine) {

@@ -24,7 +24,7 @@ class DigitRows {
         pairs_(tokens_ * row_bytes_),
         digits_(tokens_ * groups_),
         scales_(tokens_ * groups_),
-        rough_(groups_, 0) {
+        kinds_(groups_, DigitKind::kTwo) {
     ExponentSpan span;
     for (std::size_t t = 0; t < tokens_; ++t) {
       const float* row = x.data + t * x.stride;
@@ -34,7 +34,8 @@ class DigitRows {
       span.highest = std::max(span.highest, row_span.highest);
       for (std::size_t group = 0; group < groups_; ++group) {
         const std::size_t at = t * groups_ + group;
-        if (!digits_of(row + group * kGroupColumns, digits_[at], scales_[at])) rough_[group] = 1;
+        kinds_[group] = std::max(kinds_[group],
+                                 digits_of(row + group * kGroupColumns, digits_[at], scales_[at]));
       }
     }
     after_sum_ = scales_after_sum(kFormat, span, kernels_.mantissa);
@@ -53,7 +54,7 @@ class DigitRows {
                                        .x_row_bytes = row_bytes_,
                                        .digits = digits_.data(),
                                        .digit_scales = scales_.data(),
-                                       .rough = rough_.data(),
+                                       .kinds = kinds_.data(),
                                        .totals = totals});
     if (done) return;
     kernels_.multiply_row_group(kFormat, {.tiles = tiles,
@@ -71,10 +72,10 @@ class DigitRows {
   std::size_t tokens_;
   std::size_t groups_;
   std::size_t row_bytes_;
-  tensor::AlignedBuffer pairs_;      // [tokens][row_bytes]
-  std::vector<DigitGroup> digits_;   // [tokens][groups]
-  std::vector<DigitScale> scales_;   // [tokens][groups]
-  std::vector<std::uint8_t> rough_;  // [groups]
+  tensor::AlignedBuffer pairs_;     // [tokens][row_bytes]
+  std::vector<DigitGroup> digits_;  // [tokens][groups]
+  std::vector<DigitScale> scales_;  // [tokens][groups]
+  std::vector<DigitKind> kinds_;    // [groups]
   ScaleRange after_sum_;
 };
 

@@ -1,11 +1,12 @@
 // FP4 weights times few bfloat16 rows by integers, with the bits of sum_order.h.
 //
-// A group of 32 activations whose values are multiples of 2^(E - 13), 2^E being the exponent of the
-// largest, are integers of 14 bits and a sign in that unit, and doubled FP4 values are integers up
-// to 12. Every partial sum of the group is then an integer below 2^24 in half that unit: it is
-// exact in float32, in any order, and so it may be computed with vpdpbusd, eight bits of the
-// activations at a time. Nearly all groups of E4M3 values are like that; the others ("rough") take
-// vdpbf16ps. Needs AVX-512 with VNNI, VBMI and BF16.
+// A group of 32 activations is integers in the unit 2^(E - 14), 2^E being the exponent of the
+// largest, or else in 2^(E - 17); doubled FP4 values are integers up to 12. Where the absolute
+// values of a group sum to less than 2^24 / 12, every partial sum is an integer below 2^24 in half
+// that unit: exact in float32, in any order, and so it may be computed with vpdpbusd, eight bits of
+// the activations at a time: two such digits, or three in the finer unit. E4M3 values with one
+// scale are whole in the finer unit; the few groups that sum to more take vdpbf16ps. Needs AVX-512
+// with VNNI, VBMI and BF16.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +21,21 @@ inline constexpr std::size_t kMostDigitTokens = 4;
 
 // One group of 32 activations as integers.
 struct alignas(64) DigitGroup {
-  // Per 8 columns: lower bytes of the even ones, of the odd ones, upper bytes of both.
+  // Per 8 columns: lower bytes of the even ones, of the odd ones, second bytes of both.
   std::int8_t bytes[4][4][4];
+  std::int8_t third[4][2][4];  // third bytes, if there are three
 };
+
+// How a group may be multiplied; what several tokens need is the largest.
+enum class DigitKind : std::uint8_t { kTwo, kThree, kNone, kCount };
 
 struct DigitScale {
   float unit;           // half of it, which is what a product is counted in
   std::int32_t offset;  // what makes up for weights that are 12 too large
 };
 
-// False: the group is rough, and nothing useful in `digits` and `scale`.
-bool digits_of(const float* x, DigitGroup& digits, DigitScale& scale);
+// kNone: nothing useful in `digits` and `scale`.
+DigitKind digits_of(const float* x, DigitGroup& digits, DigitScale& scale);
 
 // One row group of weights times 1..kMostDigitTokens rows.
 struct DigitProduct {
@@ -43,7 +48,7 @@ struct DigitProduct {
   std::size_t x_row_bytes = 0;
   const DigitGroup* digits = nullptr;        // [tokens][groups]
   const DigitScale* digit_scales = nullptr;  // [tokens][groups]
-  const std::uint8_t* rough = nullptr;       // [groups]: not 0: of any token
+  const DigitKind* kinds = nullptr;          // [groups], the largest of all tokens
   float* totals = nullptr;                   // [tokens][16], written
 };
 

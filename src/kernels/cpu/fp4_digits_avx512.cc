@@ -46,6 +46,17 @@ constexpr ByteTable digit_places() {
 
 constexpr ByteTable kDigitPlaces = digit_places();
 
+// Where the third bytes go, 32 in the order of the columns.
+constexpr ByteTable third_places() {
+  ByteTable order{};
+  for (unsigned i = 0; i < 32; ++i) {
+    order.bytes[i] = static_cast<std::uint8_t>(i / 8 * 8 + i % 4 * 2 + i / 4 % 2);
+  }
+  return order;
+}
+
+constexpr ByteTable kThirdPlaces = third_places();
+
 }  // namespace
 }  // namespace locket::kernels::cpu
 
@@ -53,21 +64,12 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni,av
 namespace locket::kernels::cpu {
 namespace {
 
-HWY_INLINE bool all_inside(const std::byte* scales, std::size_t count, const ScaleRange& range) {
-  const __m128i first = _mm_set1_epi8(static_cast<char>(range.first));
-  const __m128i span = _mm_set1_epi8(static_cast<char>(range.last - range.first));
-  unsigned outside = 0;
-  for (std::size_t i = 0; i < count; i += kTileLanes) {
-    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales + i));
-    outside |= _mm_cmpgt_epu8_mask(_mm_sub_epi8(codes, first), span);
-  }
-  return outside == 0;
+HWY_INLINE __m128i scales_at(const std::byte* scales) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales));
 }
 
-HWY_INLINE __m512 factors_of(const std::byte* scales) {
-  const __m512i codes =
-      _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales)));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(codes, 23));
+HWY_INLINE __m512 factors_of(__m128i scales) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(scales), 23));
 }
 
 HWY_INLINE __m512i broadcast(const std::int8_t* four) {
@@ -77,7 +79,7 @@ HWY_INLINE __m512i broadcast(const std::int8_t* four) {
 }
 
 // totals[t] += factors * sums of one tile with row t, by integers.
-template <std::size_t kTokens>
+template <DigitKind kKind, std::size_t kTokens>
 HWY_INLINE void add_digits(const DigitProduct& p, std::size_t group, const __m512i (&weights)[8],
                            __m512 factors, __m512 (&totals)[kTokens]) {
 #pragma GCC unroll 4
@@ -94,46 +96,77 @@ HWY_INLINE void add_digits(const DigitProduct& p, std::size_t group, const __m51
       lower = _mm512_dpbusd_epi32(lower, weights[eight * 2 + 1], broadcast(bytes[1]));
       upper = _mm512_dpbusd_epi32(upper, weights[eight * 2 + 1], broadcast(bytes[3]));
     }
+    if constexpr (kKind == DigitKind::kThree) {
+      __m512i third = _mm512_setzero_si512();
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < 8; ++i) {
+        third = _mm512_dpbusd_epi32(third, weights[i], broadcast(x.third[i / 2][i % 2]));
+      }
+      upper = _mm512_add_epi32(upper, _mm512_slli_epi32(third, 8));
+    }
     const __m512i sum = _mm512_add_epi32(lower, _mm512_slli_epi32(upper, 8));
     const __m512 exact = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(scale.unit));
     totals[t] = _mm512_fmadd_ps(exact, factors, totals[t]);
   }
 }
 
-// The same by pairs, in the order of sum_order.h.
+// The same by pairs, in the order of sum_order.h. Seldom: out of the way of the loop above.
 template <std::size_t kTokens>
-void add_pairs(const DigitProduct& p, std::size_t group, __m512 factors,
-               __m512 (&totals)[kTokens]) {
+HWY_NOINLINE void add_pairs(const DigitProduct& p, std::size_t group, float* totals) {
   const __m512i table = _mm512_load_si512(kFp4.words.data());
+  const __m512 factors = factors_of(scales_at(p.scales + group * kTileLanes));
+  const std::byte* tile = p.tiles + group * kFp4Bytes;
+  const std::byte* x = p.x + group * kGroupPairs * sizeof(std::uint32_t);
   __m512 sums[kTokens];
   for (__m512& sum : sums) sum = _mm512_setzero_ps();
-  for (std::size_t pair = 0; pair < kGroupPairs; ++pair) {
-    const __m512i codes = _mm512_load_si512(p.tiles + group * kFp4Bytes + pair / 4 * 64);
-    const __m512i moved =
-        _mm512_srl_epi16(codes, _mm_cvtsi32_si128(static_cast<int>(pair % 4 * 4)));
-    const __m512i weights = _mm512_permutexvar_epi16(moved, table);
-    for (std::size_t t = 0; t < kTokens; ++t) {
-      std::int32_t x = 0;
-      __builtin_memcpy(&x, p.x + t * p.x_row_bytes + (group * kGroupPairs + pair) * 4, sizeof x);
-      sums[t] = _mm512_dpbf16_ps(sums[t], (__m512bh)weights, (__m512bh)_mm512_set1_epi32(x));
+#pragma GCC unroll 4
+  for (std::size_t eight = 0; eight < 4; ++eight) {
+    const __m512i codes = _mm512_load_si512(tile + eight * 64);
+    const __m512i weights[4] = {
+        _mm512_permutexvar_epi16(codes, table),
+        _mm512_permutexvar_epi16(_mm512_srli_epi16(codes, 4), table),
+        _mm512_permutexvar_epi16(_mm512_srli_epi16(codes, 8), table),
+        _mm512_permutexvar_epi16(_mm512_srli_epi16(codes, 12), table),
+    };
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < 4 * kTokens; ++i) {
+      const std::size_t t = i % kTokens;
+      std::int32_t pair = 0;
+      __builtin_memcpy(&pair, x + t * p.x_row_bytes + (eight * 4 + i / kTokens) * 4, sizeof pair);
+      sums[t] = _mm512_dpbf16_ps(sums[t], (__m512bh)weights[i / kTokens],
+                                 (__m512bh)_mm512_set1_epi32(pair));
     }
   }
   for (std::size_t t = 0; t < kTokens; ++t) {
-    totals[t] = _mm512_fmadd_ps(sums[t], factors, totals[t]);
+    float* total = totals + t * kTileLanes;
+    _mm512_storeu_ps(total, _mm512_fmadd_ps(sums[t], factors, _mm512_loadu_ps(total)));
   }
 }
 
+// False: a scale was outside.
 template <std::size_t kTokens>
-void multiply_groups(const DigitProduct& p) {
+bool multiply_groups(const DigitProduct& p) {
+  const __m128i first = _mm_set1_epi8(static_cast<char>(p.after_sum.first));
+  const __m128i span = _mm_set1_epi8(static_cast<char>(p.after_sum.last - p.after_sum.first));
+  unsigned outside = 0;
   const __m512i table = _mm512_load_si512(kRaised.bytes.data());
   __m512 totals[kTokens];
   for (__m512& total : totals) total = _mm512_setzero_ps();
   for (std::size_t group = 0; group < p.groups; ++group) {
     const std::byte* tile = p.tiles + group * kFp4Bytes;
     prefetch_ahead(tile, kFp4Bytes);
-    const __m512 factors = factors_of(p.scales + group * kTileLanes);
-    if (HWY_UNLIKELY(p.rough[group] != 0)) {
-      add_pairs<kTokens>(p, group, factors, totals);
+    const __m128i scales = scales_at(p.scales + group * kTileLanes);
+    outside |= _mm_cmpgt_epu8_mask(_mm_sub_epi8(scales, first), span);
+    const __m512 factors = factors_of(scales);
+    const DigitKind kind = p.kinds[group];
+    if (HWY_UNLIKELY(kind == DigitKind::kNone)) {
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        _mm512_storeu_ps(p.totals + t * kTileLanes, totals[t]);
+      }
+      add_pairs<kTokens>(p, group, p.totals);
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        totals[t] = _mm512_loadu_ps(p.totals + t * kTileLanes);
+      }
       continue;
     }
     __m512i weights[8];
@@ -143,44 +176,93 @@ void multiply_groups(const DigitProduct& p) {
       weights[eight * 2] = _mm512_permutexvar_epi8(codes, table);
       weights[eight * 2 + 1] = _mm512_permutexvar_epi8(_mm512_srli_epi16(codes, 4), table);
     }
-    add_digits<kTokens>(p, group, weights, factors, totals);
+    if (HWY_LIKELY(kind == DigitKind::kTwo)) {
+      add_digits<DigitKind::kTwo>(p, group, weights, factors, totals);
+    } else {
+      add_digits<DigitKind::kThree>(p, group, weights, factors, totals);
+    }
   }
   for (std::size_t t = 0; t < kTokens; ++t) _mm512_storeu_ps(p.totals + t * kTileLanes, totals[t]);
+  return outside == 0;
+}
+
+}  // namespace
+
+namespace {
+
+// The values of a group in a unit.
+struct WholeGroup {
+  __m512i low;
+  __m512i high;
+  bool is_whole = false;
+  std::uint32_t sum = 0;  // of the absolute values
+};
+
+HWY_INLINE WholeGroup whole_group(const float* x, std::uint32_t unit_exponent) {
+  const __m512 inverse = _mm512_set1_ps(std::bit_cast<float>((254 - unit_exponent) << 23));
+  const __m512 first = _mm512_mul_ps(_mm512_loadu_ps(x), inverse);
+  const __m512 second = _mm512_mul_ps(_mm512_loadu_ps(x + 16), inverse);
+  WholeGroup group = {.low = _mm512_cvtps_epi32(first),
+                      .high = _mm512_cvtps_epi32(second),
+                      .is_whole = false,
+                      .sum = 0};
+  group.is_whole =
+      (_mm512_cmp_ps_mask(_mm512_cvtepi32_ps(group.low), first, _CMP_EQ_OQ) &
+       _mm512_cmp_ps_mask(_mm512_cvtepi32_ps(group.high), second, _CMP_EQ_OQ)) == 0xFFFF;
+  group.sum = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(
+      _mm512_add_epi32(_mm512_abs_epi32(group.low), _mm512_abs_epi32(group.high))));
+  return group;
+}
+
+// Every byte is signed: what is taken from the next one above is there again.
+HWY_INLINE void store_digits(const WholeGroup& group, DigitGroup& digits) {
+  const __m512i words = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(group.low)),
+                                           _mm512_cvtepi32_epi16(group.high), 1);
+  const __m512i second = _mm512_add_epi16(words, _mm512_set1_epi16(128));
+  const __m512i bytes = _mm512_mask_blend_epi8(0xAAAAAAAAAAAAAAAAu, words, second);
+  _mm512_store_si512(digits.bytes,
+                     _mm512_permutexvar_epi8(_mm512_load_si512(kDigitPlaces.bytes.data()), bytes));
+  const __m512i carry = _mm512_set1_epi32(0x8080);
+  const __m256i third = _mm256_inserti128_si256(
+      _mm256_castsi128_si256(
+          _mm512_cvtepi32_epi8(_mm512_srai_epi32(_mm512_add_epi32(group.low, carry), 16))),
+      _mm512_cvtepi32_epi8(_mm512_srai_epi32(_mm512_add_epi32(group.high, carry), 16)), 1);
+  const __m256i places =
+      _mm256_load_si256(reinterpret_cast<const __m256i*>(kThirdPlaces.bytes.data()));
+  _mm256_store_si256(reinterpret_cast<__m256i*>(digits.third),
+                     _mm256_permutexvar_epi8(places, third));
 }
 
 }  // namespace
 
 // A group of zeros has unit 1. Exponents are kept far from both ends, so that the unit is normal.
-bool digits_of(const float* x, DigitGroup& digits, DigitScale& scale) {
-  const __m512 first = _mm512_loadu_ps(x);
-  const __m512 second = _mm512_loadu_ps(x + 16);
-  const float largest =
-      _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(first), _mm512_abs_ps(second)));
+DigitKind digits_of(const float* x, DigitGroup& digits, DigitScale& scale) {
+  const float largest = _mm512_reduce_max_ps(
+      _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x)), _mm512_abs_ps(_mm512_loadu_ps(x + 16))));
   constexpr std::uint32_t kLowest = 64;
   constexpr std::uint32_t kHighest = 190;
-  constexpr std::uint32_t kBits = 13;
+  constexpr std::uint32_t kCoarse = 14;
+  constexpr std::uint32_t kFine = 17;
+  constexpr std::uint32_t kMostSum = ((1U << 24) - 1) / 12;
   std::uint32_t exponent = std::bit_cast<std::uint32_t>(largest) >> 23;
-  if (exponent == 0) exponent = 127 + kBits;
-  if (exponent < kLowest || exponent > kHighest) return false;
-  const float inverse = std::bit_cast<float>((254 + kBits - exponent) << 23);
-  const __m512 scaled_first = _mm512_mul_ps(first, _mm512_set1_ps(inverse));
-  const __m512 scaled_second = _mm512_mul_ps(second, _mm512_set1_ps(inverse));
-  const __m512i low = _mm512_cvtps_epi32(scaled_first);
-  const __m512i high = _mm512_cvtps_epi32(scaled_second);
-  const auto whole = _mm512_cmp_ps_mask(_mm512_cvtepi32_ps(low), scaled_first, _CMP_EQ_OQ) &
-                     _mm512_cmp_ps_mask(_mm512_cvtepi32_ps(high), scaled_second, _CMP_EQ_OQ);
-  if (whole != 0xFFFF) return false;
-  // The lower byte is signed: the upper one is rounded.
-  const __m512i words = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16(low)),
-                                           _mm512_cvtepi32_epi16(high), 1);
-  const __m512i upper =
-      _mm512_slli_epi16(_mm512_srai_epi16(_mm512_add_epi16(words, _mm512_set1_epi16(128)), 8), 8);
-  const __m512i bytes = _mm512_mask_blend_epi8(0xAAAAAAAAAAAAAAAAu, words, upper);
-  _mm512_store_si512(digits.bytes,
-                     _mm512_permutexvar_epi8(_mm512_load_si512(kDigitPlaces.bytes.data()), bytes));
-  scale.offset = -kOffset * _mm512_reduce_add_epi32(_mm512_add_epi32(low, high));
-  scale.unit = std::bit_cast<float>((exponent - kBits - 1) << 23);
-  return true;
+  if (exponent == 0) exponent = 127 + kCoarse;
+  if (exponent < kLowest || exponent > kHighest) return DigitKind::kNone;
+  // Up to here two bytes hold every value; the sum of 32 is small enough, whatever they are.
+  constexpr float kMostOfTwo = 127 * 256 + 127;
+  const float in_units = largest * std::bit_cast<float>((254 + kCoarse - exponent) << 23);
+  std::uint32_t unit = exponent - kCoarse;
+  WholeGroup group = whole_group(x, unit);
+  DigitKind kind = DigitKind::kTwo;
+  if (!group.is_whole || in_units > kMostOfTwo) {
+    kind = DigitKind::kThree;
+    unit = exponent - kFine;
+    group = whole_group(x, unit);
+    if (!group.is_whole || group.sum > kMostSum) return DigitKind::kNone;
+  }
+  store_digits(group, digits);
+  scale.offset = -kOffset * _mm512_reduce_add_epi32(_mm512_add_epi32(group.low, group.high));
+  scale.unit = std::bit_cast<float>((unit - 1) << 23);
+  return kind;
 }
 
 bool multiply_digits(const DigitProduct& product) {
@@ -188,20 +270,15 @@ bool multiply_digits(const DigitProduct& product) {
   LOCKET_DCHECK(product.tokens >= 1 && product.tokens <= kMostDigitTokens);
   const ScaleRange& range = product.after_sum;
   if (range.first > range.last) return false;
-  if (!all_inside(product.scales, product.groups * kTileLanes, range)) return false;
   switch (product.tokens) {
     case 1:
-      multiply_groups<1>(product);
-      return true;
+      return multiply_groups<1>(product);
     case 2:
-      multiply_groups<2>(product);
-      return true;
+      return multiply_groups<2>(product);
     case 3:
-      multiply_groups<3>(product);
-      return true;
+      return multiply_groups<3>(product);
     default:
-      multiply_groups<4>(product);
-      return true;
+      return multiply_groups<4>(product);
   }
 }
 

@@ -93,7 +93,7 @@ struct PanelKernels {
 // too small for the way.
 inline void prefetch_lines(const std::byte* at, std::size_t bytes) {
   constexpr int kForReading = 0;
-  constexpr int kSecondLevel = 2;
+  constexpr int kSecondLevel = 3;
   for (std::size_t line = 0; line < bytes; line += 64) {
     __builtin_prefetch(at + line, kForReading, kSecondLevel);
   }
@@ -101,7 +101,7 @@ inline void prefetch_lines(const std::byte* at, std::size_t bytes) {
 
 // The same for the place 8 KiB behind a tile.
 inline void prefetch_ahead(const std::byte* tile, std::size_t bytes) {
-  constexpr std::size_t kDistance = 8192;
+  constexpr std::size_t kDistance = 2048;
   prefetch_lines(tile + kDistance, bytes);
 }
 
