@@ -7,7 +7,7 @@ JOBS ?= 2
 CLANG_FORMAT ?= $(shell command -v clang-format-14 || echo clang-format)
 CPP_FILES = $(shell find $(wildcard src tests bench) -name '*.h' -o -name '*.cc' -o -name '*.cu')
 # The test programs that are about threads: found by what they include, named as CMake names them.
-THREADED_PARTS = (worker_pool|task_thread|thread_group|scheduler|dispatcher|prefix_memory)\.h
+THREADED_PARTS = (worker_pool|task_thread|task_pool|thread_group|scheduler|dispatcher|prefix_memory)\.h
 THREADED_PARTS := $(THREADED_PARTS)|(memory_overview|kept_records|sampled_turns)\.h
 THREADED_PARTS := $(THREADED_PARTS)|(memory_fixture|http_cases|api_fixture)\.h|std::j?thread
 THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' '$(THREADED_PARTS)' tests \

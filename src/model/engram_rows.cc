@@ -27,8 +27,7 @@ struct WantedRows {
 WantedRows wanted_rows(const EngramLookup& lookup) {
   WantedRows wanted = {.table = lookup.table, .ids = lookup.ids, .rows = {}, .statuses = {}};
   std::ranges::sort(wanted.ids);
-  const auto twins = std::ranges::unique(wanted.ids);
-  wanted.ids.erase(twins.begin(), twins.end());
+  wanted.ids.erase(std::unique(wanted.ids.begin(), wanted.ids.end()), wanted.ids.end());
   wanted.rows = tensor::FloatMatrix(wanted.ids.size(), lookup.table->head_dim());
   wanted.statuses.resize(wanted.ids.size());
   return wanted;

@@ -105,9 +105,10 @@ class Load {
 void load_expert(checkpoint::TensorReads& reads, const StoredExpert& stored, ExpertWeights& target,
                  std::function<void(Status)> done) {
   const auto load = std::make_shared<Load>(stored, target, std::move(done));
-  reads.read(load->pieces(), [load](std::size_t piece, Result<std::span<const std::byte>> bytes) {
-    load->take(piece, bytes);
-  });
+  reads.read(load->pieces(),
+             [load](std::size_t piece, const Result<std::span<const std::byte>>& bytes) {
+               load->take(piece, bytes);
+             });
 }
 
 }  // namespace locket::model

@@ -20,7 +20,10 @@ struct ExpertKey {
   std::int64_t layer = 0;
   std::int32_t expert = 0;
 
-  friend auto operator<=>(const ExpertKey&, const ExpertKey&) = default;
+  friend bool operator==(const ExpertKey&, const ExpertKey&) = default;
+  friend bool operator<(const ExpertKey& a, const ExpertKey& b) {
+    return a.layer != b.layer ? a.layer < b.layer : a.expert < b.expert;
+  }
 };
 
 class ExpertUses {

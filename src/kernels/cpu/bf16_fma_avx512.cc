@@ -114,7 +114,8 @@ void multiply_lanes(const PanelProduct& p, std::size_t lane_group) {
 }
 
 void multiply(const PanelProduct& p) {
-  LOCKET_DCHECK(p.x_row_bytes == kXStride * sizeof(float));
+  constexpr std::size_t kXRowBytes = kXStride * sizeof(float);
+  LOCKET_DCHECK(p.x_row_bytes == kXRowBytes);
   std::size_t lane_group = 0;
   for (; lane_group + 2 <= p.lane_groups; lane_group += 2) multiply_lanes<2>(p, lane_group);
   if (lane_group < p.lane_groups) multiply_lanes<1>(p, lane_group);

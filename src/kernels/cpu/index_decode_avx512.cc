@@ -15,7 +15,6 @@ namespace locket::kernels::cpu {
 namespace {
 
 constexpr std::size_t kCodeBytes = 64;
-constexpr std::size_t kRowWords = 16;
 constexpr std::size_t kScaleGroups = 4;
 
 // Scale codes that integers take, and what they differ by within a key.

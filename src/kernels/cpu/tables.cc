@@ -38,21 +38,28 @@ void f32_index_scores(const IndexScoreInput& input, std::span<float> scores) {
              input, scores);
 }
 
-void bf16_matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std::size_t out_stride,
-                 std::size_t first, std::size_t last) {
-  const MatmulPart part = {
-      .weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last};
-  const ValueScan& scan = value_scan(InstructionSet::kAvx512);
+const PanelKernels& panels_for(const WeightMatrix& w, const ActivationRows& x) {
   if (x.values != ActivationValues::kBf16 || w.format == WeightFormat::kF32) {
-    return matmul_part(f32_panel_kernels(InstructionSet::kAvx512), scan, part);
-  }
-  if (w.format == WeightFormat::kFp4 && x.tokens <= kMostDigitTokens) {
-    return digit_matmul_part(scan, part);
+    return f32_panel_kernels(InstructionSet::kAvx512);
   }
   // Below, lookups cost more than products.
   constexpr std::size_t kFewestForFma = 3;
   const bool by_fma = prefers_fma() && x.tokens >= kFewestForFma;
-  matmul_part(by_fma ? bf16_fma_panel_kernels() : bf16_panel_kernels(), scan, part);
+  return by_fma ? bf16_fma_panel_kernels() : bf16_panel_kernels();
+}
+
+void bf16_matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std::size_t out_stride,
+                 std::size_t first, std::size_t last) {
+  const ValueScan& scan = value_scan(InstructionSet::kAvx512);
+  if (w.format == WeightFormat::kFp4 && x.values == ActivationValues::kBf16 &&
+      x.tokens <= kMostDigitTokens) {
+    return digit_matmul_part(
+        scan,
+        {.weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last});
+  }
+  matmul_part(
+      panels_for(w, x), scan,
+      {.weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last});
 }
 
 void amx_matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std::size_t out_stride,
