@@ -271,7 +271,7 @@ void StreamedExperts::warm_up(ExpertUses earlier, const WarmProgress& progress) 
     LOCKET_CHECK(state_->leased == 0);
     state_->uses = std::move(earlier);
   }
-  std::ranges::sort(keys);  // neighbours on disk one after the other
+  std::sort(keys.begin(), keys.end());  // neighbours on disk one after the other
   // The next batch is on its way while one is waited for.
   const std::size_t step = std::min(kWarmBatch, experts_at_once());
   const auto acquire = [&](std::size_t first) -> std::unique_ptr<Lease> {
