@@ -29,7 +29,7 @@ TEST(InspectPlanTest, TheReleaseIsPlannedFromItsConfigAlone) {
   const auto plan = inspect_plan(options_for(config));
   if (!plan) {
     EXPECT_EQ(plan.error().code, ErrorCode::kOverBudget);
-    EXPECT_THAT(plan.error().message, HasSubstr("one token needs 4.80 GB"));
+    EXPECT_THAT(plan.error().message, HasSubstr("one token needs 4.53 GB"));
     return;
   }
   for (const char* part : {"estimated from", "routed experts", "202.76 GB on disk, read by rows",
