@@ -8,7 +8,6 @@
 // Exit code 1 if a token differs.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -36,12 +35,6 @@ struct Options {
   std::size_t steps = 64;
 };
 
-template <class Number>
-bool read_number(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number > 0;
-}
-
 // True if all arguments are understood.
 bool read_options(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
@@ -53,9 +46,9 @@ bool read_options(int argc, char** argv, Options& options) {
     }
     if (i + 1 == argc) return false;
     const std::string_view value = argv[++i];
-    if (name == "--threads" && read_number(value, options.threads)) continue;
-    if (name == "--rounds" && read_number(value, options.rounds)) continue;
-    if (name == "--steps" && read_number(value, options.steps)) continue;
+    if (name == "--threads" && read_count(value, options.threads)) continue;
+    if (name == "--rounds" && read_count(value, options.rounds)) continue;
+    if (name == "--steps" && read_count(value, options.steps)) continue;
     return false;
   }
   return true;

@@ -6,7 +6,6 @@
 //
 //   build/release/bench/index_scan_bench [--keys N] [--rounds N] [--table NAME]
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <fmt/format.h>
 #include <functional>
@@ -259,11 +258,6 @@ void Bench::prompt(std::size_t heads) {
           options_.rounds, sides);
 }
 
-bool read_number(std::string_view text, auto& value) {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size() && value > 0;
-}
-
 bool read_options(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
@@ -276,8 +270,8 @@ bool read_options(int argc, char** argv, Options& options) {
     const std::string_view value = argv[++i];
     if (name == "--table") {
       options.table = value;
-    } else if (!(name == "--keys" && read_number(value, options.keys)) &&
-               !(name == "--rounds" && read_number(value, options.rounds))) {
+    } else if (!(name == "--keys" && read_count(value, options.keys)) &&
+               !(name == "--rounds" && read_count(value, options.rounds))) {
       return false;
     }
   }

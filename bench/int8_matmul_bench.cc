@@ -6,7 +6,6 @@
 //   build/release/bench/int8_matmul_bench [--threads N] [--rounds N] [--only experts|prompt]
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <fmt/format.h>
 #include <functional>
@@ -227,10 +226,6 @@ void prompts(const Options& options) {
 }
 
 bool read_options(int argc, char** argv, Options& options) {
-  const auto number = [](std::string_view text, std::size_t& value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && value > 0;
-  };
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     if (name.starts_with("--benchmark_min_time")) {
@@ -240,8 +235,8 @@ bool read_options(int argc, char** argv, Options& options) {
     }
     if (i + 1 == argc) return false;
     const std::string_view value = argv[++i];
-    if (name == "--threads" && number(value, options.threads)) continue;
-    if (name == "--rounds" && number(value, options.rounds)) continue;
+    if (name == "--threads" && read_count(value, options.threads)) continue;
+    if (name == "--rounds" && read_count(value, options.rounds)) continue;
     if (name != "--only" || (value != "experts" && value != "prompt")) return false;
     options.only = value;
   }

@@ -9,7 +9,6 @@
 //
 // Exit code 1 if a single bit differs.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "measure.h"
 #include "tests/support/memory_kills.h"
 #include "tests/support/memory_soak.h"
 #include "tests/support/tiny_models.h"
@@ -34,12 +34,6 @@ struct Options {
   std::filesystem::path folder = std::filesystem::temp_directory_path() / "locket_memory_soak";
 };
 
-template <class Number>
-bool read_number(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 // True if all arguments are understood.
 bool read_options(int argc, char** argv, Options& options) {
   for (int i = 1; i < argc; ++i) {
@@ -50,9 +44,9 @@ bool read_options(int argc, char** argv, Options& options) {
     }
     if (i + 1 == argc) return false;
     const std::string_view value = argv[++i];
-    if (name == "--operations" && read_number(value, options.operations)) continue;
-    if (name == "--kills" && read_number(value, options.kills)) continue;
-    if (name == "--seed" && read_number(value, options.seed)) continue;
+    if (name == "--operations" && locket::read_number(value, options.operations)) continue;
+    if (name == "--kills" && locket::read_number(value, options.kills)) continue;
+    if (name == "--seed" && locket::read_number(value, options.seed)) continue;
     if (name == "--model") {
       options.model = value;
       continue;

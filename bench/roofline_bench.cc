@@ -8,7 +8,6 @@
 //
 // Weights of more than 1 GiB are read one after the other, so that no cache holds the next ones.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <fmt/format.h>
 #include <functional>
@@ -265,10 +264,6 @@ void Bench::prompts() {
 }
 
 bool read_options(int argc, char** argv, Options& options) {
-  const auto number = [](std::string_view text, std::size_t& value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && value > 0;
-  };
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     if (name.starts_with("--benchmark_min_time")) {
@@ -278,8 +273,8 @@ bool read_options(int argc, char** argv, Options& options) {
     }
     if (i + 1 == argc) return false;
     const std::string_view value = argv[++i];
-    if (name == "--threads" && number(value, options.threads)) continue;
-    if (name == "--rounds" && number(value, options.rounds)) continue;
+    if (name == "--threads" && read_count(value, options.threads)) continue;
+    if (name == "--rounds" && read_count(value, options.rounds)) continue;
     if (name == "--only") {
       options.only = value;
       continue;

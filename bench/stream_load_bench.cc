@@ -6,7 +6,6 @@
 // Starts a server of its own with the small model, or takes the one at --url, which must know it.
 // Exit code 1 if a word differs, an answer fails, or something is left behind.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <fmt/format.h>
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/open_file_limit.h"
 #include "cli/commands.h"
+#include "measure.h"
 #include "stream_load/load_run.h"
 #include "stream_load/loaded_server.h"
 #include "stream_load/questions.h"
@@ -50,12 +50,6 @@ struct Options {
   std::uint64_t seed = 1;
   std::string url;
 };
-
-template <class Number>
-bool read_number(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 bool read_option(std::string_view name, std::string_view value, Options& options) {
   if (name == "--streams") return read_number(value, options.streams) && options.streams > 0;

@@ -12,6 +12,7 @@ HWY_DIAGNOSTICS_OFF(disable : 4700, ignored "-Wuninitialized")
 #include <immintrin.h>
 
 #include "base/check.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/amx_fp4.h"
 #include "kernels/cpu/bf16_tables.h"
 
@@ -26,15 +27,6 @@ constexpr std::size_t kFp4Bytes = tile_bytes(WeightFormat::kFp4);
 constexpr int kXTile = 2;
 constexpr int kWeightTiles = 3;
 static_assert(kAmxLaneGroups == 2);
-
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1;
-  std::uint8_t first_row = 0;
-  std::array<std::uint8_t, 14> reserved = {};
-  std::array<std::uint16_t, 16> row_bytes = {};
-  std::array<std::uint8_t, 16> rows = {};
-};
-static_assert(sizeof(TileConfig) == 64);
 
 // The codes in bfloat16, twice; -0 as +0, which gives the same sums and may saturate at zero.
 constexpr WordTable unsigned_zero_table() {
@@ -335,14 +327,13 @@ bool multiply_stream(const Fp4Block& block, const AmxProduct& product) {
 AmxScope::AmxScope(std::size_t block_rows) {
   LOCKET_DCHECK(block_rows >= 1 && block_rows <= kAmxTokens);
   TileConfig config;
-  for (std::size_t tile = 0; tile < 8; ++tile) {
-    config.row_bytes[tile] = 64;
-    config.rows[tile] = static_cast<std::uint8_t>(tile < kWeightTiles ? block_rows : kTileLanes);
+  for (std::size_t tile = 0; tile < kWeightTiles; ++tile) {
+    config.rows[tile] = static_cast<std::uint8_t>(block_rows);
   }
-  asm volatile("ldtilecfg %0" : : "m"(config));
+  load_tile_config(config);
 }
 
-AmxScope::~AmxScope() { asm volatile("tilerelease"); }
+AmxScope::~AmxScope() { release_tiles(); }
 
 }  // namespace locket::kernels::cpu
 HWY_POP_ATTRIBUTES

@@ -376,7 +376,6 @@ const PanelKernels& bf16_panel_kernels() {
       .direct_tokens = kMostDirectTokens,
       .pack_x = pack_bf16_x,
       .pack_rows = pack_bf16_rows,
-      .pack_columns = pack_bf16_columns,
       .decode = decode,
       .multiply = multiply,
       .multiply_row_group = multiply_row_group,

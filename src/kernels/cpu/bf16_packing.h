@@ -10,6 +10,5 @@ namespace locket::kernels::cpu {
 
 void pack_bf16_x(const float* x, std::size_t count, std::byte* out);
 void pack_bf16_rows(const RowBlock& block, std::byte* panel);
-void pack_bf16_columns(const RowBlock& block, std::byte* panel);
 
 }  // namespace locket::kernels::cpu

@@ -38,22 +38,6 @@ void pack_tile(const RowTile& tile, float* out) {
   }
 }
 
-// Sixteen columns of every row, in pairs of rows.
-void pack_lanes(const RowBlock& block, std::size_t column, std::uint32_t* out) {
-  const std::size_t used = block.columns - column;
-  const auto lanes = static_cast<__mmask16>(used >= kTileLanes ? 0xFFFFu : (1u << used) - 1);
-  const auto row = [&](std::size_t index) {
-    const __mmask16 present = index < block.row_count ? lanes : static_cast<__mmask16>(0);
-    return _mm512_maskz_loadu_epi32(present, block.rows + index * block.stride + column);
-  };
-  for (std::size_t pair = 0; pair < group_count(block.row_count) * kGroupPairs; ++pair) {
-    const std::size_t first = pair / 4 * 8 + pair % 4;
-    const __m512i low = _mm512_srli_epi32(row(first), 16);
-    const __m512i both = _mm512_mask_blend_epi16(0xAAAAAAAAu, low, row(first + 4));
-    _mm512_store_si512(out + pair * kTileLanes, both);
-  }
-}
-
 }  // namespace
 
 void pack_bf16_x(const float* x, std::size_t count, std::byte* out) {
@@ -75,14 +59,6 @@ void pack_bf16_rows(const RowBlock& block, std::byte* panel) {
       pack_tile(RowTile(block, row, column), out);
       out += kGroupPairs * kTileLanes;
     }
-  }
-}
-
-void pack_bf16_columns(const RowBlock& block, std::byte* panel) {
-  auto* out = reinterpret_cast<std::uint32_t*>(panel);
-  const std::size_t words = group_count(block.row_count) * kGroupPairs * kTileLanes;
-  for (std::size_t column = 0; column < block.columns; column += kTileLanes) {
-    pack_lanes(block, column, out + column / kTileLanes * words);
   }
 }
 

@@ -368,7 +368,6 @@ constexpr PanelKernels kPanelKernels = {
     .direct_tokens = kDirectTokens,
     .pack_x = pack_f32_x,
     .pack_rows = pack_f32_rows,
-    .pack_columns = pack_f32_columns,
     .decode = decode,
     .multiply = multiply,
     .multiply_row_group = multiply_row_group,

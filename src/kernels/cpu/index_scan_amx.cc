@@ -9,6 +9,7 @@ HWY_DIAGNOSTICS_OFF(disable : 4700, ignored "-Wuninitialized")
 #include <algorithm>
 #include <immintrin.h>
 
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/index_codes.h"
 #include "kernels/cpu/index_scan.h"
 
@@ -21,16 +22,7 @@ constexpr std::size_t kTileRows = 16;
 constexpr std::size_t kTileBytes = kTileRows * 64;
 constexpr std::size_t kHeads = IntegerQuery::kHeadsAtOnce;
 
-// The shapes of all eight tiles: 16 rows of 64 bytes. Tiles 0 and 1 hold sums, 2 and 3 keys, 4 to
-// 7 the query: 16 heads x half of the dims each.
-struct alignas(64) TileShapes {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-constexpr TileShapes kTileShapes;
+// Tiles 0 and 1 hold sums, 2 and 3 keys, 4 to 7 the query: 16 heads x half of the dims each.
 
 // Dot products of 64 keys.
 struct alignas(64) Sums {
@@ -200,9 +192,9 @@ void decode(const std::byte* rows, const std::byte* ahead, KeyBlock& block) {
   decode_index_block(kCodes, rows, ahead, block);
 }
 
-void begin() { _tile_loadconfig(&kTileShapes); }
+void begin() { load_tile_config({}); }
 
-void end() { _tile_release(); }
+void end() { release_tiles(); }
 
 void multiply(const IndexQuery& query, std::span<const KeyBlock> blocks, float* scores) {
   std::fill_n(scores, blocks.size() * kBlockKeys, 0.0f);

@@ -9,6 +9,7 @@ HWY_DIAGNOSTICS_OFF(disable : 4700, ignored "-Wuninitialized")
 #include <array>
 #include <immintrin.h>
 
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/int8_avx512.h"
 
 namespace locket::kernels::cpu {
@@ -17,18 +18,6 @@ namespace {
 constexpr std::size_t kTileTokens = 16;
 constexpr std::size_t kTileColumns = 64;
 constexpr std::size_t kTileSums = kTileTokens * kInt8Lanes;
-
-// As LDTILECFG reads it: every tile has 16 rows of 64 bytes.
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::array<std::uint8_t, 14> reserved = {};
-  std::array<std::uint16_t, 16> row_bytes = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::array<std::uint8_t, 16> rows = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileConfig) == 64);
-
-constexpr TileConfig kConfig;
 
 // Integer sums of 16 tokens with up to two lane groups.
 struct alignas(64) TileSums {
@@ -147,9 +136,9 @@ void multiply_panel(const Int8PanelProduct& p) {
   multiply_lanes<1>(p);
 }
 
-void begin_panels() { _tile_loadconfig(&kConfig); }
+void begin_panels() { load_tile_config({}); }
 
-void end_panels() { _tile_release(); }
+void end_panels() { release_tiles(); }
 
 }  // namespace
 }  // namespace locket::kernels::cpu

@@ -147,29 +147,14 @@ HWY_PUSH_ATTRIBUTES("amx-tile,amx-int8,amx-bf16")
 namespace locket::kernels::cpu {
 namespace {
 
-constexpr std::size_t kTiles = 8;
 constexpr std::size_t kTileRows = 16;
 constexpr std::size_t kTileBytes = kTileRows * kLine;
-
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};
-  std::uint8_t rows[16] = {};
-};
 
 // Tiles of this thread: four sums (0 to 3) and two operands of each side (4 to 7), full size.
 class BusyTiles {
  public:
   BusyTiles() {
-    TileConfig config;
-    for (std::size_t tile = 0; tile < kTiles; ++tile) {
-      config.row_bytes[tile] = kLine;
-      config.rows[tile] = kTileRows;
-    }
-    // The intrinsics do not tell GCC 12 that they read all of this.
-    asm volatile("ldtilecfg %0" : : "m"(config));
+    load_tile_config({});
     alignas(64) std::array<std::byte, kTileBytes> ones;
     ones.fill(std::byte{1});
     asm volatile("" : : "m"(ones));
@@ -184,7 +169,7 @@ class BusyTiles {
   }
   BusyTiles(const BusyTiles&) = delete;
   BusyTiles& operator=(const BusyTiles&) = delete;
-  ~BusyTiles() { _tile_release(); }
+  ~BusyTiles() { release_tiles(); }
 };
 
 void busy_amx_int8() {

@@ -6,7 +6,7 @@
 // match: groups of 32 columns, the tail filled with -0, so that a padded step x * (+0) adds -0 and
 // changes no bit of a sum.
 //
-// Weight matrices, keys (lanes = rows of keys) and values (lanes = dimensions) all become panels.
+// Weight matrices and index keys (lanes = keys) become panels.
 #pragma once
 
 #include <cstddef>
@@ -80,8 +80,6 @@ struct PanelKernels {
   void (*pack_x)(const float* x, std::size_t count, std::byte* out);
   // Lanes = rows, columns = columns; panel [ceil(row_count / 16)][ceil(columns / 32)] tiles.
   void (*pack_rows)(const RowBlock& block, std::byte* panel);
-  // Lanes = columns, columns = rows; panel [ceil(columns / 16)][ceil(row_count / 32)] tiles.
-  void (*pack_columns)(const RowBlock& block, std::byte* panel);
   // out [groups] panel tiles, out_scales [groups][16]; both at 64-byte boundaries.
   void (*decode)(const TileBlock& block, std::byte* out, float* out_scales);
   // The next two: REQUIRES a FlushScope.

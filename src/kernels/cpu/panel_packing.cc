@@ -63,17 +63,4 @@ void pack_f32_rows(const RowBlock& block, std::byte* panel) {
   }
 }
 
-void pack_f32_columns(const RowBlock& block, std::byte* panel) {
-  auto* out = reinterpret_cast<float*>(panel);
-  const std::size_t rows = group_count(block.row_count) * kGroupColumns;
-  for (std::size_t column = 0; column < block.columns; column += kTileLanes) {
-    const std::size_t lanes = std::min(kTileLanes, block.columns - column);
-    for (std::size_t row = 0; row < rows; ++row, out += kTileLanes) {
-      const std::size_t used = row < block.row_count ? lanes : 0;
-      if (used != 0) std::copy_n(block.rows + row * block.stride + column, used, out);
-      std::fill(out + used, out + kTileLanes, 0.0f);
-    }
-  }
-}
-
 }  // namespace locket::kernels::cpu

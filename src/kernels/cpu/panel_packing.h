@@ -11,7 +11,6 @@ namespace locket::kernels::cpu {
 
 void pack_f32_x(const float* x, std::size_t count, std::byte* out);
 void pack_f32_rows(const RowBlock& block, std::byte* panel);
-void pack_f32_columns(const RowBlock& block, std::byte* panel);
 
 // Sixteen rows of 32 columns of a block; what lies outside the block is zero.
 class RowTile {
