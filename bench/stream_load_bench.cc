@@ -100,8 +100,9 @@ struct Rest {
 
 Result<Rest> rest_of(const LoadedServer& server) {
   LOCKET_TRY(const ServerState state, server.wait_until_idle());
-  // The ends of thousands of connections are still on their way.
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  // The ends of thousands of connections are still on their way, and the server gives its memory
+  // back when they have come.
+  std::this_thread::sleep_for(std::chrono::seconds(5));
   return Rest{
       .state = state, .resident_bytes = server.resident_bytes(), .open_files = server.open_files()};
 }

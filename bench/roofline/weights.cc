@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "kernels/fp8_tile.h"
 #include "kernels/quantize.h"
 #include "numerics/bf16.h"
 #include "numerics/fp8_e4m3.h"
@@ -26,7 +27,7 @@ void fill(std::span<std::byte> bytes, WeightFormat format) {
     if (format == WeightFormat::kFp4) block[i] = static_cast<std::byte>(engine());
     if (format == WeightFormat::kFp8) {
       const numerics::Fp8E4m3 code = numerics::to_fp8_e4m3(normal(engine));
-      block[i] = std::byte{code.code};
+      block[i] = std::byte{kernels::to_fp8_tile(code.code)};
     }
     if (format == WeightFormat::kBf16) {
       block[i] = i % 2 == 0 ? static_cast<std::byte>(engine())

@@ -66,7 +66,8 @@ File::~File() {
 Result<File> File::open_for_reading(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {
-    const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
+    const bool is_absent = errno == ENOENT || errno == ENOTDIR;
+    const ErrorCode code = is_absent ? ErrorCode::kNotFound : ErrorCode::kIo;
     return fail(code, fmt::format("cannot open {}: {}", path.string(), reason(errno)));
   }
   struct stat info = {};

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 
 namespace locket {
@@ -28,13 +27,5 @@ struct MachineFacts {
 };
 
 MachineFacts read_machine_facts();
-
-// The least limit that a control group of this process sets, for tests with other roots than "/".
-// `quota_threads` and `memory_limit` of MachineFacts.
-struct GroupLimits {
-  double quota_threads = 0;
-  std::uint64_t memory_bytes = 0;
-};
-GroupLimits read_group_limits(const std::filesystem::path& root);
 
 }  // namespace locket

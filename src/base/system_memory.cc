@@ -8,17 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/group_limits.h"
+
 namespace locket {
 namespace {
 
 constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
-
-// The number in a file that holds nothing else; "max" and unreadable files give kUnknown.
-std::uint64_t read_number(const char* path) {
-  std::ifstream file(path);
-  std::uint64_t value = 0;
-  return file >> value ? value : kUnknown;
-}
 
 // The value of "key: 123 kB" in a file of such lines, in bytes.
 std::uint64_t read_kib_line(const char* path, std::string_view key) {
@@ -34,17 +29,11 @@ std::uint64_t read_kib_line(const char* path, std::string_view key) {
 
 std::uint64_t machine_available() { return read_kib_line("/proc/meminfo", "MemAvailable:"); }
 
-std::uint64_t cgroup_available() {
-  const std::uint64_t limit = read_number("/sys/fs/cgroup/memory.max");
-  const std::uint64_t used = read_number("/sys/fs/cgroup/memory.current");
-  if (limit == kUnknown || used == kUnknown) return kUnknown;
-  return limit > used ? limit - used : 0;
-}
-
 }  // namespace
 
 std::uint64_t available_memory_bytes() {
-  const std::uint64_t least = std::min(machine_available(), cgroup_available());
+  const std::uint64_t least =
+      std::min(machine_available(), read_group_limits("/").memory_left.value_or(kUnknown));
   return least == kUnknown ? 0 : least;
 }
 

@@ -5,8 +5,8 @@
 
 namespace locket {
 
-// The least of the machine's available memory and what the process's cgroup leaves; 0 if neither
-// can be read.
+// The least of the machine's available memory and what the process's control groups leave; 0 if
+// neither can be read.
 std::uint64_t available_memory_bytes();
 
 // Bytes of this process that lie in memory now (its resident set); 0 if that cannot be read.

@@ -151,13 +151,18 @@ Result<RenderedPrompt> render_completion(const CompletionRequest& request,
   }
   if (request.suffix.empty()) {
     SegmentWriter out;
-    out.add_control(kBeginOfSentence);
+    if (tokenizer.find_added_token(kBeginOfSentence)) out.add_control(kBeginOfSentence);
     out.add_plain(request.prompt);
     prompt.segments = out.take();
   } else {
     LOCKET_TRY(prompt.segments, fill_segments(request, tokenizer));
   }
   LOCKET_TRY(prompt.ids, encode_segments(prompt.segments, tokenizer));
+  if (prompt.ids.empty()) {
+    return fail(ErrorCode::kBadRequest,
+                "prompt is empty, and a document of this model begins with no token of its own; "
+                "give it a text");
+  }
   return prompt;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "chat/message.h"
-#include "chat/render_v41.h"
+#include "chat/rendered_prompt.h"
 #include "tokenizer/tokenizer.h"
 
 namespace locket::chat {
@@ -28,9 +28,9 @@ struct CompletionRequest {
 // in one request.
 [[nodiscard]] Result<CompletionRequest> parse_completion_request(std::string_view json);
 
-// A text begins as every document does; what it spells stays plain text. Token ids stay as they
-// are. kUnsupported if the tokenizer has no tokens to fill in with; kBadRequest for ids that it
-// does not have.
+// A text begins as every document does, with the token for that if the tokenizer has one; what it
+// spells stays plain text. Token ids stay as they are. kUnsupported if the tokenizer has no tokens
+// to fill in with; kBadRequest for ids that it does not have, and if nothing is left to read.
 [[nodiscard]] Result<RenderedPrompt> render_completion(const CompletionRequest& request,
                                                        const tokenizer::Tokenizer& tokenizer);
 

@@ -9,10 +9,6 @@
 namespace locket::chat {
 namespace {
 
-bool needs_system_turn(const ChatRequest& request) {
-  return has_visible_tools(request) || request.response_format.kind != ResponseFormat::Kind::kText;
-}
-
 Turn message_turn(Turn::Kind kind, const Message* message) {
   Turn turn;
   turn.kind = kind;
@@ -30,7 +26,8 @@ void add_block(std::vector<Turn>& turns, UserBlock block) {
   turn.blocks.push_back(block);
 }
 
-void add_message(std::vector<Turn>& turns, const Message& message, CallLedger& ledger) {
+void add_message(std::vector<Turn>& turns, const Message& message, CallLedger& ledger,
+                 Reminders reminders) {
   switch (message.role) {
     case Role::kSystem:
       turns.push_back(message_turn(Turn::Kind::kSystem, &message));
@@ -49,7 +46,8 @@ void add_message(std::vector<Turn>& turns, const Message& message, CallLedger& l
       turns.push_back(message_turn(Turn::Kind::kAssistant, &message));
       return;
     case Role::kLatestReminder:
-      if (turns.empty() || turns.back().kind != Turn::Kind::kReminder) {
+      if (reminders == Reminders::kAll || turns.empty() ||
+          turns.back().kind != Turn::Kind::kReminder) {
         turns.push_back(message_turn(Turn::Kind::kReminder, &message));
       }
       return;
@@ -75,7 +73,11 @@ void sort_results(Turn& turn) {
 
 }  // namespace
 
-std::vector<Turn> prepare_messages(const ChatRequest& request) {
+bool needs_system_turn(const ChatRequest& request) {
+  return has_visible_tools(request) || request.response_format.kind != ResponseFormat::Kind::kText;
+}
+
+std::vector<Turn> prepare_messages(const ChatRequest& request, Reminders reminders) {
   std::vector<Turn> turns;
   const bool starts_with_system =
       !request.messages.empty() && request.messages.front().role == Role::kSystem;
@@ -83,7 +85,9 @@ std::vector<Turn> prepare_messages(const ChatRequest& request) {
     turns.push_back(message_turn(Turn::Kind::kSystem, nullptr));
   }
   CallLedger ledger;
-  for (const Message& message : request.messages) add_message(turns, message, ledger);
+  for (const Message& message : request.messages) {
+    add_message(turns, message, ledger, reminders);
+  }
   for (Turn& turn : turns) sort_results(turn);
   return turns;
 }

@@ -1,6 +1,6 @@
 // From the messages of a request to the turns of a prompt: tool results move into user turns, in
-// the order of their calls; neighbouring user turns merge; of several reminders in a row one stays;
-// tools and response format get a system turn to hang on. Pure function, thread-safe.
+// the order of their calls; neighbouring user turns merge; tools and response format get a system
+// turn to hang on. Pure functions, thread-safe.
 #pragma once
 
 #include <string_view>
@@ -26,7 +26,13 @@ struct Turn {
   Task task = Task::kNone;           // kUser
 };
 
+// What becomes of several reminders in a row: the first one stays, or all do.
+enum class Reminders { kFirst, kAll, kCount };
+
 // REQUIRES: `request` passed check_messages() and outlives the turns.
-std::vector<Turn> prepare_messages(const ChatRequest& request);
+std::vector<Turn> prepare_messages(const ChatRequest& request, Reminders reminders);
+
+// Whether tools or a response format must be shown, and so need a system turn.
+bool needs_system_turn(const ChatRequest& request);
 
 }  // namespace locket::chat

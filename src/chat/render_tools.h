@@ -7,6 +7,7 @@
 #include <string>
 
 #include "chat/message.h"
+#include "chat/reply.h"
 #include "chat/segments.h"
 
 namespace locket::chat {
@@ -15,9 +16,9 @@ namespace locket::chat {
 std::string tool_line(const Tool& tool);
 
 // The whole tools text, ending with one newline.
-void render_tools(std::span<const Tool* const> tools, SegmentWriter& out);
+void render_tools(std::span<const Tool* const> tools, Markup markup, SegmentWriter& out);
 
 // The call block with the two newlines before it. REQUIRES: `calls` is not empty.
-void render_calls(std::span<const ToolCall> calls, SegmentWriter& out);
+void render_calls(std::span<const ToolCall> calls, Markup markup, SegmentWriter& out);
 
 }  // namespace locket::chat

@@ -1,38 +1,19 @@
 #include "chat/render_v41.h"
 
 #include <fmt/format.h>
-#include <span>
 #include <string_view>
 
 #include "base/check.h"
 #include "chat/markup.h"
 #include "chat/message_text.h"
 #include "chat/prepare_messages.h"
+#include "chat/render_parts.h"
 #include "chat/render_tools.h"
 
 namespace locket::chat {
 namespace {
 
-std::string_view task_token(Task task) {
-  switch (task) {
-    case Task::kAction:
-      return "<｜action｜>";
-    case Task::kQuery:
-      return "<｜query｜>";
-    case Task::kAuthority:
-      return "<｜authority｜>";
-    case Task::kDomain:
-      return "<｜domain｜>";
-    case Task::kTitle:
-      return "<｜title｜>";
-    case Task::kReadUrl:
-      return "<｜read_url｜>";
-    case Task::kNone:
-    case Task::kCount:
-      break;
-  }
-  LOCKET_CHECK(false);
-}
+constexpr std::string_view kCallsOpen = spelling_of(Markup::kV41).calls_open;
 
 class Renderer {
  public:
@@ -43,7 +24,7 @@ class Renderer {
                          request.old_reasoning == OldReasoning::kKeepAlways) {}
 
   RenderedPrompt render() {
-    const std::vector<Turn> turns = prepare_messages(request_);
+    const std::vector<Turn> turns = prepare_messages(request_, Reminders::kFirst);
     out_.add_control(kBeginOfSentence);
     if (is_thinking_) add_effort_line();
     const Turn* previous = nullptr;
@@ -57,7 +38,8 @@ class Renderer {
     end_system();
     const bool continues = is_unfinished(*previous);
     if (!continues) add_last_header(*previous);
-    prompt_.parser.start = continues ? continued_start(*previous->message) : fresh_start(*previous);
+    prompt_.parser.start =
+        continues ? continued_start(request_, *previous->message) : fresh_start(*previous);
     prompt_.parser.tool_calls = has_visible_tools(request_);
     prompt_.parser.json = request_.response_format.kind == ResponseFormat::Kind::kJsonObject;
     prompt_.segments = out_.take();
@@ -131,25 +113,9 @@ class Renderer {
     if (!has_extras) return;
     if (has_visible_tools(request_)) {
       out_.add_plain(kBlockGap);
-      add_tools();
+      render_tools(shown_tools(request_), Markup::kV41, out_);
     }
-    if (has_format) add_response_format();
-  }
-
-  void add_tools() {
-    std::vector<const Tool*> shown;
-    for (const Tool& tool : request_.tools) {
-      const bool is_named = request_.tool_choice.kind == ToolChoice::Kind::kNamed;
-      if (!is_named || tool.name == request_.tool_choice.name) shown.push_back(&tool);
-    }
-    render_tools(shown, out_);
-  }
-
-  void add_response_format() {
-    out_.add_plain(
-        "\n\n## Response Format:\n\nYou MUST strictly adhere to the following schema to reply:\n");
-    const bool has_schema = request_.response_format.kind == ResponseFormat::Kind::kJsonSchema;
-    out_.add_plain(has_schema ? request_.response_format.schema : "{\"type\": \"json_object\"}");
+    add_response_format(request_, out_);
   }
 
   void add_user(const Turn& turn) {
@@ -168,28 +134,10 @@ class Renderer {
     return previous != nullptr && previous->task != Task::kNone;
   }
 
-  // Whether the sampled tokens of the message stand behind the header that they were sampled under.
-  bool is_replayed(const Message& message, const Turn* previous) const {
-    if (message.sampled.empty() || message.is_unfinished) return false;
-    const bool is_open = is_thinking_ && (keeps_reasoning_ || follows_task(previous));
-    switch (message.sampled_start) {
-      case ReplyStart::kReasoning:
-        return is_open;
-      case ReplyStart::kContent:
-        return !is_open;
-      case ReplyStart::kCalls:
-        return !is_open && !follows_task(previous);
-      case ReplyStart::kReasoningContinued:
-      case ReplyStart::kContentContinued:
-        return false;
-      case ReplyStart::kCount:
-        break;
-    }
-    LOCKET_CHECK(false);
-  }
-
   void add_assistant(const Message& message, const Turn* previous) {
-    if (is_replayed(message, previous)) {
+    const bool is_open = is_thinking_ && (keeps_reasoning_ || follows_task(previous));
+    const Task task = previous == nullptr ? Task::kNone : previous->task;
+    if (is_replayed(message, is_open ? Thought::kOpen : Thought::kClosed, task)) {
       if (message.sampled_start == ReplyStart::kCalls) out_.add_template(kCallsOpen);
       out_.add_sampled(message.sampled);
       out_.add_control(kEndOfSentence);
@@ -202,15 +150,13 @@ class Renderer {
       if (!message.is_unfinished || !content.empty()) out_.add_control(kThinkClose);
     }
     out_.add_assistant_text(content);
-    if (!message.tool_calls.empty()) render_calls(message.tool_calls, out_);
+    if (!message.tool_calls.empty()) render_calls(message.tool_calls, Markup::kV41, out_);
     if (!message.is_unfinished) out_.add_control(kEndOfSentence);
   }
 
-  enum class Thought { kOpen, kClosed };
-
   void add_header(Thought thought) {
     out_.add_control(kAssistantToken);
-    out_.add_control(thought == Thought::kOpen ? kThinkOpen : kThinkClose);
+    out_.add_control(thought_token(thought));
   }
 
   // A task stands in place of the header; "action" has both.
@@ -237,12 +183,6 @@ class Renderer {
     if (has_forced_call(request_)) out_.add_template(kCallsOpen);
   }
 
-  ReplyStart continued_start(const Message& message) const {
-    if (!is_thinking_) return ReplyStart::kContent;
-    if (!joined_text(message).empty()) return ReplyStart::kContentContinued;
-    return message.reasoning.empty() ? ReplyStart::kReasoning : ReplyStart::kReasoningContinued;
-  }
-
   ReplyStart fresh_start(const Turn& last) const {
     if (last.task == Task::kNone && has_forced_call(request_)) return ReplyStart::kCalls;
     return is_thinking_ ? ReplyStart::kReasoning : ReplyStart::kContent;
@@ -261,14 +201,7 @@ RenderedPrompt render_segments(const ChatRequest& request) { return Renderer(req
 
 Result<RenderedPrompt> render_v41(const ChatRequest& request,
                                   const tokenizer::Tokenizer& tokenizer) {
-  RenderedPrompt prompt = render_segments(request);
-  const std::span<const Segment> segments = prompt.segments;
-  LOCKET_TRY(prompt.ids, encode_segments(segments.first(prompt.system_segments), tokenizer));
-  prompt.system_ids = prompt.ids.size();
-  LOCKET_TRY(const std::vector<tokenizer::TokenId> rest,
-             encode_segments(segments.subspan(prompt.system_segments), tokenizer));
-  prompt.ids.insert(prompt.ids.end(), rest.begin(), rest.end());
-  return prompt;
+  return encode_prompt(render_segments(request), tokenizer);
 }
 
 }  // namespace locket::chat

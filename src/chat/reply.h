@@ -23,10 +23,15 @@ enum class ReplyStart {
 // The name used in JSON, for example "reasoning_continued".
 std::string_view reply_start_name(ReplyStart start);
 
+// How tool calls are spelled; see spelling_of() in markup.h.
+enum class Markup { kV32, kV4, kV41, kCount };
+
 struct ParserStart {
   ReplyStart start = ReplyStart::kContent;
   bool tool_calls = false;  // calls are looked for and delivered
   bool json = false;        // the answer is one JSON value
+  Markup markup = Markup::kV41;
+  bool has_lead_space = false;  // a space that the output begins with belongs to the format
 
   friend bool operator==(const ParserStart&, const ParserStart&) = default;
 };

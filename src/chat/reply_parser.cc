@@ -39,6 +39,7 @@ class ReplyParser::Machine {
  public:
   Machine(const ParserStart& start, std::vector<std::string> stop, StopText stop_text)
       : start_(start),
+        awaits_lead_space_(start.has_lead_space),
         reasoning_marks_(reasoning_marks(start)),
         reasoning_gate_(start.start == ReplyStart::kReasoningContinued ? LeadingNewlines::kKeep
                                                                        : LeadingNewlines::kDrop),
@@ -67,7 +68,7 @@ class ReplyParser::Machine {
   void push(std::string_view text) {
     for (const char byte : text) {
       if (stage_ == Stage::kFinished) return;
-      step(byte);
+      if (!std::exchange(awaits_lead_space_, false) || byte != ' ') step(byte);
     }
   }
 
@@ -192,6 +193,7 @@ class ReplyParser::Machine {
   }
 
   ParserStart start_;
+  bool awaits_lead_space_;
   Stage stage_ = Stage::kAnswer;
   StopScanner reasoning_marks_;
   NewlineGate reasoning_gate_;

@@ -89,7 +89,7 @@ Result<std::vector<tokenizer::TokenId>> encode_segments(std::span<const Segment>
     const std::optional<tokenizer::TokenId> id = find_control(tokenizer, segment.text);
     if (!id) {
       return fail(ErrorCode::kUnsupported,
-                  fmt::format("the tokenizer has no control token {}; prompts of V4.1 need one of "
+                  fmt::format("the tokenizer has no control token {}; the prompt needs one of "
                               "that name among its added tokens",
                               segment.text));
     }

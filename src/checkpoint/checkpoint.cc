@@ -61,9 +61,11 @@ Checkpoint::Checkpoint(fs::path folder, ConfigFile config)
     : folder_(std::move(folder)), config_(std::move(config)) {}
 
 Result<Checkpoint> Checkpoint::open(const fs::path& folder) {
+  if (is_gguf_file(folder)) return open_gguf(folder);
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
-    return fail(ErrorCode::kNotFound, fmt::format("{} is not a folder", folder.string()));
+    return fail(ErrorCode::kNotFound,
+                fmt::format("{} is not a folder, nor a file *.gguf", folder.string()));
   }
   LOCKET_TRY(ConfigFile config, ConfigFile::open(folder / "config.json"));
   LOCKET_TRY(const ShardIndex index, read_shard_index(folder));
@@ -74,15 +76,32 @@ Result<Checkpoint> Checkpoint::open(const fs::path& folder) {
     checkpoint.files_.push_back(std::move(file));
   }
   LOCKET_TRY_STATUS(check_against_index(index, checkpoint.files_));
-  for (const SafetensorsFile& file : checkpoint.files_) {
-    for (const TensorEntry& entry : file.tensors()) {
-      checkpoint.located_.push_back({.file = &file, .entry = &entry});
-    }
+  for (const SafetensorsFile& file : checkpoint.files_) checkpoint.locate_tensors(file);
+  checkpoint.sort_tensors();
+  return checkpoint;
+}
+
+Result<Checkpoint> Checkpoint::open_gguf(const fs::path& path) {
+  LOCKET_TRY(GgufFile file, GgufFile::open(path));
+  LOCKET_TRY(ConfigFile config, ConfigFile::parse(file.config_text(), path.string()));
+  Checkpoint checkpoint(path, std::move(config));
+  checkpoint.source_ = path;
+  checkpoint.gguf_.push_back(std::move(file));
+  checkpoint.locate_tensors(checkpoint.gguf_.front());
+  checkpoint.sort_tensors();
+  return checkpoint;
+}
+
+void Checkpoint::locate_tensors(const TensorFile& file) {
+  for (const TensorEntry& entry : file.tensors()) {
+    located_.push_back({.file = &file, .entry = &entry});
   }
-  std::ranges::sort(checkpoint.located_, {}, [](const Located& located) -> const std::string& {
+}
+
+void Checkpoint::sort_tensors() {
+  std::ranges::sort(located_, {}, [](const Located& located) -> const std::string& {
     return located.entry->name;
   });
-  return checkpoint;
 }
 
 std::optional<std::size_t> Checkpoint::locate(std::string_view name) const {

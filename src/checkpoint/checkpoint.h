@@ -1,5 +1,6 @@
-// A checkpoint folder: config.json and the tensors of its safetensors files, found by name and
-// checked when asked for. Nothing is written, and no tensor data is read before read().
+// A checkpoint: a folder with config.json and safetensors files, or one GGUF file in place of the
+// folder. Tensors are found by name and checked when asked for. Nothing is written, and no tensor
+// data is read before read().
 // Reading tensors is thread-safe; require() is not, because it remembers what was claimed.
 // StoredTensors are views into the Checkpoint, which must outlive them (moving it is fine).
 #pragma once
@@ -16,6 +17,7 @@
 
 #include "base/result.h"
 #include "checkpoint/config_json.h"
+#include "checkpoint/gguf.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/shard_index.h"
 
@@ -24,7 +26,7 @@ namespace locket::checkpoint {
 // dtype and shape say what the bytes mean: packed FP4 is always kFp4E2m1 [n, k], whichever way the
 // file declares it.
 struct StoredTensor {
-  const SafetensorsFile* file = nullptr;
+  const TensorFile* file = nullptr;
   const TensorEntry* entry = nullptr;
   numerics::Dtype dtype = numerics::Dtype::kF32;
   tensor::Shape shape;
@@ -43,11 +45,16 @@ struct StoredTensor {
 
 class Checkpoint {
  public:
+  // A folder, or a file that is called *.gguf.
   [[nodiscard]] static Result<Checkpoint> open(const std::filesystem::path& folder);
 
+  // What was opened: the folder, or the GGUF file.
   const std::filesystem::path& folder() const { return folder_; }
   const ConfigFile& config() const { return config_; }
+  // Its safetensors files; a GGUF file is none.
   std::span<const SafetensorsFile> files() const { return files_; }
+  // Null: a folder.
+  const GgufFile* gguf() const { return gguf_.empty() ? nullptr : &gguf_.front(); }
   std::size_t tensor_count() const { return located_.size(); }
   // Every tensor as the files declare it, sorted by name.
   std::vector<StoredTensor> tensors() const;
@@ -76,12 +83,15 @@ class Checkpoint {
 
  private:
   struct Located {
-    const SafetensorsFile* file = nullptr;
+    const TensorFile* file = nullptr;
     const TensorEntry* entry = nullptr;
     bool is_claimed = false;
   };
 
   Checkpoint(std::filesystem::path folder, ConfigFile config);
+  [[nodiscard]] static Result<Checkpoint> open_gguf(const std::filesystem::path& path);
+  void locate_tensors(const TensorFile& file);
+  void sort_tensors();
   // Index into located_.
   std::optional<std::size_t> locate(std::string_view name) const;
   static StoredTensor as_declared(const Located& located);
@@ -90,7 +100,8 @@ class Checkpoint {
   ConfigFile config_;
   std::filesystem::path source_;  // the index or the single file, for errors
   std::vector<SafetensorsFile> files_;
-  std::vector<Located> located_;  // sorted by name; points into files_
+  std::vector<GgufFile> gguf_;    // one, or none
+  std::vector<Located> located_;  // sorted by name; points into files_ or gguf_
 };
 
 }  // namespace locket::checkpoint

@@ -38,17 +38,6 @@ const TensorEntry* SafetensorsFile::find(std::string_view name) const {
   return found != by_name_.end() && name_of(*found) == name ? &tensors_[*found] : nullptr;
 }
 
-Result<tensor::AlignedBuffer> SafetensorsFile::read(const TensorEntry& entry) const {
-  tensor::AlignedBuffer buffer(static_cast<std::size_t>(entry.byte_count));
-  LOCKET_TRY_STATUS(read_into(entry, buffer.bytes()));
-  return buffer;
-}
-
-Status SafetensorsFile::read_into(const TensorEntry& entry, std::span<std::byte> target) const {
-  LOCKET_CHECK(target.size() == entry.byte_count);
-  return read_range(entry, 0, target);
-}
-
 Status SafetensorsFile::read_range(const TensorEntry& entry, std::uint64_t first_byte,
                                    std::span<std::byte> target) const {
   LOCKET_CHECK(first_byte <= entry.byte_count && target.size() <= entry.byte_count - first_byte);

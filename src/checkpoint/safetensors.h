@@ -16,41 +16,24 @@
 
 #include "base/file.h"
 #include "base/result.h"
-#include "numerics/dtype.h"
-#include "tensor/aligned_buffer.h"
-#include "tensor/shape.h"
+#include "checkpoint/tensor_file.h"
 
 namespace locket::checkpoint {
 
-struct TensorEntry {
-  std::string name;
-  numerics::Dtype dtype = numerics::Dtype::kF32;
-  tensor::Shape shape;
-  std::uint64_t offset = 0;  // from the start of the file
-  std::uint64_t byte_count = 0;
-};
-
-class SafetensorsFile {
+class SafetensorsFile final : public TensorFile {
  public:
   // kBadCheckpoint for a file that breaks the format, kUnsupported for a dtype that is not known
   // here; both name the file and the tensor. The header may be as long as the file allows.
   [[nodiscard]] static Result<SafetensorsFile> open(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return file_.path(); }
-  // In the order of the data.
-  std::span<const TensorEntry> tensors() const { return tensors_; }
+  const std::filesystem::path& path() const override { return file_.path(); }
+  std::span<const TensorEntry> tensors() const override { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // nullptr if there is none.
   const TensorEntry* find(std::string_view name) const;
 
-  // Errors of reading name the tensor, the file and the offset. REQUIRES: `entry` is of this file.
-  [[nodiscard]] Result<tensor::AlignedBuffer> read(const TensorEntry& entry) const;
-  // REQUIRES: target.size() == entry.byte_count.
-  [[nodiscard]] Status read_into(const TensorEntry& entry, std::span<std::byte> target) const;
-  // Fills `target` from byte `first_byte` of the tensor on.
-  // REQUIRES: first_byte + target.size() <= entry.byte_count.
   [[nodiscard]] Status read_range(const TensorEntry& entry, std::uint64_t first_byte,
-                                  std::span<std::byte> target) const;
+                                  std::span<std::byte> target) const override;
 
  private:
   explicit SafetensorsFile(File file) : file_(std::move(file)) {}

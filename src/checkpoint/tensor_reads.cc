@@ -1,10 +1,15 @@
 #include "checkpoint/tensor_reads.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <deque>
 #include <fmt/format.h>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -25,7 +30,7 @@ struct Numbered {
 
 // Pieces of one file that one read brings.
 struct Block {
-  const SafetensorsFile* file = nullptr;
+  const TensorFile* file = nullptr;
   std::uint64_t offset = 0;  // aligned
   std::uint64_t end = 0;
   std::vector<Numbered> pieces;
@@ -67,13 +72,52 @@ std::vector<Block> group(std::span<const TensorPiece> pieces) {
   return blocks;
 }
 
+// A block that nobody has begun to read.
+struct Job {
+  Block block;
+  std::shared_ptr<const TensorReads::Sink> sink;
+  TensorReads::Ticket ticket = 0;
+};
+
+std::size_t number_of(TensorReads::Turn turn) { return static_cast<std::size_t>(turn); }
+
 }  // namespace
 
 struct TensorReads::State {
-  std::map<const SafetensorsFile*, DirectFile> files;
+  std::map<const TensorFile*, DirectFile> files;
   std::vector<DirectBuffer> buffers;  // [threads]
   std::atomic<std::uint64_t> bytes_read = 0;
+  std::mutex mutex;                                                            // of the next two
+  std::array<std::deque<Job>, static_cast<std::size_t>(Turn::kCount)> queues;  // by turn
+  Ticket last_ticket = 0;
   std::unique_ptr<TaskPool> pool;  // last: its threads use the others
+
+  // One for each job that was queued; the one whose job was given up finds none.
+  void run_next(std::size_t thread) {
+    if (const std::optional<Job> job = take_next()) run(job->block, *job->sink, thread);
+  }
+
+  std::optional<Job> take_next() {
+    const std::lock_guard lock(mutex);
+    for (std::deque<Job>& queue : queues) {
+      if (queue.empty()) continue;
+      Job job = std::move(queue.front());
+      queue.pop_front();
+      return job;
+    }
+    return std::nullopt;
+  }
+
+  // Takes the jobs of a ticket out of a queue. Under mutex.
+  std::vector<Job> take(Turn turn, Ticket ticket) {
+    std::deque<Job>& queue = queues[number_of(turn)];
+    const auto others = std::stable_partition(queue.begin(), queue.end(),
+                                              [&](const Job& job) { return job.ticket != ticket; });
+    std::vector<Job> taken;
+    std::move(others, queue.end(), std::back_inserter(taken));
+    queue.erase(others, queue.end());
+    return taken;
+  }
 
   void run(const Block& block, const Sink& sink, std::size_t thread) {
     const std::size_t length = static_cast<std::size_t>(round_up(block.end) - block.offset);
@@ -123,11 +167,41 @@ Result<std::unique_ptr<TensorReads>> TensorReads::open(std::span<const StoredTen
   return std::make_unique<TensorReads>(std::move(state));
 }
 
-void TensorReads::read(std::span<const TensorPiece> pieces, Sink sink) {
+TensorReads::Ticket TensorReads::read(std::span<const TensorPiece> pieces, Sink sink, Turn turn) {
   const auto shared = std::make_shared<const Sink>(std::move(sink));
-  for (Block& block : group(pieces)) {
-    state_->pool->post([state = state_.get(), shared, block = std::move(block)](
-                           std::size_t thread) { state->run(block, *shared, thread); });
+  std::vector<Block> blocks = group(pieces);
+  Ticket ticket = 0;
+  {
+    const std::lock_guard lock(state_->mutex);
+    ticket = ++state_->last_ticket;
+    for (Block& block : blocks) {
+      state_->queues[number_of(turn)].push_back({std::move(block), shared, ticket});
+    }
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    state_->pool->post([state = state_.get()](std::size_t thread) { state->run_next(thread); });
+  }
+  return ticket;
+}
+
+void TensorReads::hurry(Ticket ticket) {
+  const std::lock_guard lock(state_->mutex);
+  std::ranges::move(state_->take(Turn::kAhead, ticket),
+                    std::back_inserter(state_->queues[number_of(Turn::kNow)]));
+}
+
+void TensorReads::cancel(Ticket ticket) {
+  std::vector<Job> given_up;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (const Turn turn : {Turn::kNow, Turn::kAhead}) {
+      std::ranges::move(state_->take(turn, ticket), std::back_inserter(given_up));
+    }
+  }
+  for (const Job& job : given_up) {
+    for (const Numbered& one : job.block.pieces) {
+      (*job.sink)(one.number, fail(ErrorCode::kCancelled, "the read was given up"));
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Reads pieces of tensors in the background: many at once, past the system's page cache, neighbours
 // in a file together. For weights that stay on disk and are wanted in large pieces again and again.
-// Thread-safe. The files must outlive it.
+// What somebody waits for overtakes what is only read ahead. Thread-safe. The files must outlive
+// it.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,11 @@ class TensorReads {
   // pieces come at the same time. Must not throw.
   using Sink = std::function<void(std::size_t piece, Result<std::span<const std::byte>> bytes)>;
 
+  // kNow: somebody waits for it. kAhead: begun only when no read of kNow is queued.
+  enum class Turn { kNow, kAhead, kCount };
+  // One call of read().
+  using Ticket = std::uint64_t;
+
   // Opens every file that holds one of `tensors`. `threads`: reads that are under way at once.
   [[nodiscard]] static Result<std::unique_ptr<TensorReads>> open(
       std::span<const StoredTensor* const> tensors, std::size_t threads);
@@ -43,9 +49,13 @@ class TensorReads {
   // Everything queued is still read.
   ~TensorReads();
 
-  // Queues the reads of these pieces behind all others and returns at once. REQUIRES: the tensors'
-  // files are open, and the tensors stay where they are until the last piece has come.
-  void read(std::span<const TensorPiece> pieces, Sink sink);
+  // Queues the reads of these pieces behind all others of their turn and returns at once. REQUIRES:
+  // the tensors' files are open, and the tensors stay where they are until the last piece has come.
+  Ticket read(std::span<const TensorPiece> pieces, Sink sink, Turn turn = Turn::kNow);
+  // What has not begun of a read of kAhead goes behind the reads of kNow, as one of them.
+  void hurry(Ticket ticket);
+  // What has not begun is given up: its pieces come as kCancelled, in this call, from this thread.
+  void cancel(Ticket ticket);
 
   // Bytes that have been asked of the disk so far, with what alignment adds.
   std::uint64_t bytes_read() const;

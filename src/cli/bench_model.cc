@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "cli/bench_parts.h"
 #include "cli/bench_step.h"
+#include "cli/v41_only.h"
 
 namespace locket::cli {
 namespace {
@@ -45,7 +46,8 @@ Result<BenchRows> bench_decode(const BenchSetup& setup) {
   LOCKET_CHECK(setup.slice != nullptr);
   engine::Engine& engine = setup.slice->engine();
   LOCKET_TRY(const auto steps, DecodeSteps::make(engine, {.context = kShortContext}));
-  const std::uint64_t bytes = decode_weight_bytes(engine.checkpoint(), engine.model().config());
+  LOCKET_TRY(const model::V41Model* model, v41_only(engine.model(), "--slice"));
+  const std::uint64_t bytes = decode_weight_bytes(engine.checkpoint(), model->config());
   const auto seconds = run_in_turn(
       setup.runs, {[&] { steps->run(); }, [&] { setup.plain.read(bytes, engine.workers()); }});
   LOCKET_TRY_STATUS(steps->status());
@@ -70,7 +72,8 @@ Result<BenchRows> bench_context(const BenchSetup& setup) {
   LOCKET_TRY_STATUS(far->status());
   // The slice looks at more keys for each byte of weights than the release does: what the context
   // adds is weighed as it is there.
-  const model::V41Config& config = engine.model().config();
+  LOCKET_TRY(const model::V41Model* model, v41_only(engine.model(), "--slice"));
+  const model::V41Config& config = model->config();
   const double bytes = static_cast<double>(decode_weight_bytes(engine.checkpoint(), config));
   const auto tokens = static_cast<double>(kLongContext);
   const double share =

@@ -44,6 +44,11 @@ RowNoise noise_of(RowFormat format, std::size_t row_bytes) {
     case RowFormat::kFp8:
       return {.code_bytes = row_bytes * 32 / 33, .codes = kE4m3, .scales = kE8m0Scale};
     case RowFormat::kF32:
+    case RowFormat::kBf16:
+    case RowFormat::kMlaFp8:
+    case RowFormat::kFp8Index:
+    case RowFormat::kV4Fp8:
+    case RowFormat::kV4Fp8F32:
     case RowFormat::kCount:
       break;
   }
@@ -74,13 +79,6 @@ class Noise {
   std::uint64_t state_;
 };
 
-RowFormat stream_format(const model::V41Memory& memory, std::size_t stream) {
-  for (const model::LayerMemory& layer : memory.layers) {
-    if (layer.index_keys == static_cast<int>(stream)) return memory.formats.index_keys;
-  }
-  return memory.formats.rows;
-}
-
 std::uint64_t bytes_for(const cache::KvLayout& layout, const DecodeSteps::Wish& wish) {
   const auto pages = static_cast<std::uint64_t>(cache::page_count(wish.context + 1));
   return wish.sequences * (pages * layout.page_bytes() + layout.ring_bytes());
@@ -88,11 +86,11 @@ std::uint64_t bytes_for(const cache::KvLayout& layout, const DecodeSteps::Wish& 
 
 }  // namespace
 
-void fill_random_rows(const model::V41Memory& memory, std::int64_t tokens,
+void fill_random_rows(const model::MemoryDescription& memory, std::int64_t tokens,
                       const cache::KvView& view, WorkerPool& workers) {
   const auto& streams = memory.layout.streams;
   for (std::size_t stream = 0; stream < streams.size(); ++stream) {
-    const RowNoise noise = noise_of(stream_format(memory, stream), streams[stream].row_bytes);
+    const RowNoise noise = noise_of(memory.stream_rows[stream].format, streams[stream].row_bytes);
     const auto rows = static_cast<std::size_t>(tokens / streams[stream].tokens_per_row);
     workers.parallel_for(rows, 1024, [&](std::size_t begin, std::size_t end) {
       Noise random(stream << 40 | begin);
@@ -103,7 +101,7 @@ void fill_random_rows(const model::V41Memory& memory, std::int64_t tokens,
   }
   for (std::size_t ring = 0; ring < memory.layout.rings.size(); ++ring) {
     const cache::RingStream& info = memory.layout.rings[ring];
-    const RowNoise noise = noise_of(memory.formats.window, info.row_bytes);
+    const RowNoise noise = noise_of(memory.ring_rows[ring].format, info.row_bytes);
     Noise random(~ring);
     for (std::int64_t slot = 0; slot < info.slots; ++slot) {
       random.fill_row(view.ring_slot(ring, slot), noise);
@@ -114,13 +112,12 @@ void fill_random_rows(const model::V41Memory& memory, std::int64_t tokens,
 DecodeSteps::DecodeSteps(engine::Engine& engine, const Wish& wish)
     : engine_(engine),
       wish_(wish),
-      pool_(engine.model().memory().layout.page_bytes(),
-            bytes_for(engine.model().memory().layout, wish)),
+      pool_(engine.model().layout().page_bytes(), bytes_for(engine.model().layout(), wish)),
       tokens_(static_cast<std::size_t>(wish.context) + 1) {}
 
 Result<std::unique_ptr<DecodeSteps>> DecodeSteps::make(engine::Engine& engine, const Wish& wish) {
   LOCKET_CHECK(wish.context % cache::kTokensPerPage == 0 && wish.sequences >= 1);
-  const std::uint64_t needed = bytes_for(engine.model().memory().layout, wish);
+  const std::uint64_t needed = bytes_for(engine.model().layout(), wish);
   const std::uint64_t available = available_memory_bytes();
   if (available > 0 && needed > available / 2) {
     return fail(ErrorCode::kOverBudget,
@@ -134,7 +131,7 @@ Result<std::unique_ptr<DecodeSteps>> DecodeSteps::make(engine::Engine& engine, c
 }
 
 Status DecodeSteps::fill() {
-  const model::V41Memory& memory = engine_.model().memory();
+  const model::MemoryDescription& memory = engine_.model().outline().memory;
   for (std::size_t i = 0; i < wish_.sequences; ++i) {
     sequences_.push_back(std::make_unique<cache::SequenceMemory>(memory.layout, pool_));
     LOCKET_TRY_STATUS(sequences_.back()->reserve_tokens(wish_.context + 1));
@@ -145,11 +142,11 @@ Status DecodeSteps::fill() {
 }
 
 void DecodeSteps::run() {
-  const model::V41Model& model = engine_.model();
+  const model::LanguageModel& model = engine_.model();
   tokens_.back() = next_token_;
-  next_token_ = static_cast<std::int32_t>((next_token_ + 7919) % model.config().vocabulary_size);
-  std::vector<model::V41SequenceState> states(wish_.sequences, model.make_state());
-  std::vector<model::V41SequenceState*> pointers;
+  next_token_ = static_cast<std::int32_t>((next_token_ + 7919) % model.shape().vocabulary_size);
+  std::vector<model::SequenceState> states(wish_.sequences, model.make_state());
+  std::vector<model::SequenceState*> pointers;
   std::vector<model::StepPart> parts;
   for (std::size_t i = 0; i < wish_.sequences; ++i) {
     pointers.push_back(&states[i]);
@@ -161,6 +158,7 @@ void DecodeSteps::run() {
                      .write_from = wish_.context});
   }
   model::ForwardContext context = model.make_context(engine_.workers());
+  context.experts = wish_.experts;
   model::Step step = model.make_step(parts);
   model::ResidualRows rows = model.encode(context, step, pointers);
   model::Step decoder = model.make_step(std::move(parts));

@@ -11,12 +11,13 @@
 #include "cache/page_pool.h"
 #include "cache/sequence_memory.h"
 #include "engine/engine.h"
+#include "model/generations/v41_config.h"
 
 namespace locket::cli {
 
 // Fills every row of the first `tokens` positions, and every slot of the rings. REQUIRES: room is
 // reserved; `tokens` is a multiple of cache::kTokensPerPage; not the formats of mode `plain`.
-void fill_random_rows(const model::V41Memory& memory, std::int64_t tokens,
+void fill_random_rows(const model::MemoryDescription& memory, std::int64_t tokens,
                       const cache::KvView& view, WorkerPool& workers);
 
 class DecodeSteps {
@@ -24,6 +25,7 @@ class DecodeSteps {
   struct Wish {
     std::int64_t context = 1024;  // a multiple of cache::kTokensPerPage
     std::size_t sequences = 1;
+    model::ExpertSource* experts = nullptr;  // instead of the model's
   };
   // kOverBudget if the context needs more than half of the free memory.
   [[nodiscard]] static Result<std::unique_ptr<DecodeSteps>> make(engine::Engine& engine,

@@ -7,10 +7,12 @@
 
 #include "base/file.h"
 #include "base/worker_pool.h"
+#include "chat/render_prompt.h"
 #include "chat/request_json.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/effort.h"
 #include "cli/memory_path.h"
+#include "cli/mode_choice.h"
 #include "cli/model_path.h"
 #include "model/numerics_mode.h"
 
@@ -19,9 +21,9 @@ namespace {
 
 constexpr std::size_t kShortNameDigits = 12;
 
-Result<chat::RenderedPrompt> render(const chat::ChatRequest& request,
-                                    const tokenizer::Tokenizer& tokenizer) {
-  LOCKET_TRY(chat::RenderedPrompt prompt, chat::render_v41(request, tokenizer));
+Result<chat::RenderedPrompt> render(const chat::ChatRequest& request, const PromptText& text) {
+  LOCKET_TRY(chat::RenderedPrompt prompt,
+             chat::render_prompt(request, text.format, text.tokenizer));
   if (prompt.images.empty()) return prompt;
   return fail(ErrorCode::kUnsupported,
               fmt::format("the messages hold {} images; this program reads text only",
@@ -30,12 +32,12 @@ Result<chat::RenderedPrompt> render(const chat::ChatRequest& request,
 
 Result<chat::RenderedPrompt> render_request_file(const std::filesystem::path& file,
                                                  const std::string& effort,
-                                                 const tokenizer::Tokenizer& tokenizer) {
+                                                 const PromptText& text) {
   LOCKET_TRY(const std::string body, read_whole_file(file));
   const auto render_body = [&]() -> Result<chat::RenderedPrompt> {
     LOCKET_TRY(chat::ChatRequest request, chat::parse_chat_request(body));
     if (!effort.empty()) LOCKET_TRY_STATUS(apply_effort(effort, request));
-    return render(request, tokenizer);
+    return render(request, text);
   };
   Result<chat::RenderedPrompt> prompt = render_body();
   if (!prompt) {
@@ -75,33 +77,29 @@ Result<std::unique_ptr<cache::DiskStore>> open_store(const CacheOptions& options
 }
 
 Result<CacheModel> open_cache_model(const CacheOptions& options) {
-  const auto mode = model::find_numerics_mode(options.model.mode);
-  if (!mode) {
-    return fail(ErrorCode::kBadRequest,
-                fmt::format("mode \"{}\" is not known", options.model.mode));
-  }
   LOCKET_TRY(std::filesystem::path folder, resolve_model(options.model.model));
   LOCKET_TRY(const checkpoint::Checkpoint checkpoint, checkpoint::Checkpoint::open(folder));
+  LOCKET_TRY(const model::NumericsMode mode,
+             choose_mode(options.model, checkpoint.config().root()));
   WorkerPool workers(WorkerPool::hardware_threads());
   LOCKET_TRY(engine::ModelMemory memory,
-             engine::read_model_memory(checkpoint, {.mode = *mode}, workers));
+             engine::read_model_memory(checkpoint, {.mode = mode}, workers));
   return CacheModel{.folder = std::move(folder), .memory = std::move(memory)};
 }
 
-Result<chat::RenderedPrompt> render_choice(const CacheOptions& options,
-                                           const tokenizer::Tokenizer& tokenizer) {
+Result<chat::RenderedPrompt> render_choice(const CacheOptions& options, const PromptText& text) {
   if (!options.messages.empty()) {
-    return render_request_file(options.messages, options.effort, tokenizer);
+    return render_request_file(options.messages, options.effort, text);
   }
   chat::ChatRequest request;
   request.messages.push_back(chat::text_message(chat::Role::kUser, options.prompt));
   LOCKET_TRY_STATUS(apply_effort(options.effort, request));
-  return render(request, tokenizer);
+  return render(request, text);
 }
 
 Result<chat::RenderedPrompt> render_file(const std::filesystem::path& file,
-                                         const tokenizer::Tokenizer& tokenizer) {
-  return render_request_file(file, {}, tokenizer);
+                                         const PromptText& text) {
+  return render_request_file(file, {}, text);
 }
 
 std::string short_name(const cache::PageName& name) {

@@ -11,7 +11,8 @@
 
 #include "base/result.h"
 #include "cache/disk_catalog.h"
-#include "chat/render_v41.h"
+#include "chat/chat_format.h"
+#include "chat/rendered_prompt.h"
 #include "cli/options.h"
 #include "engine/model_memory.h"
 #include "tokenizer/tokenizer.h"
@@ -34,11 +35,17 @@ struct CacheModel {
 };
 [[nodiscard]] Result<CacheModel> open_cache_model(const CacheOptions& options);
 
+// How a model's prompts are made.
+struct PromptText {
+  const tokenizer::Tokenizer& tokenizer;
+  chat::ChatFormat format;
+};
+
 // The prompt of -p or --messages, or of one file. Errors name the file.
 [[nodiscard]] Result<chat::RenderedPrompt> render_choice(const CacheOptions& options,
-                                                         const tokenizer::Tokenizer& tokenizer);
+                                                         const PromptText& text);
 [[nodiscard]] Result<chat::RenderedPrompt> render_file(const std::filesystem::path& file,
-                                                       const tokenizer::Tokenizer& tokenizer);
+                                                       const PromptText& text);
 
 // The first digits of a name, enough for people.
 std::string short_name(const cache::PageName& name);

@@ -24,7 +24,8 @@ struct Warmed {
 };
 
 Result<Warmed> warm(const ModelSetup& setup, const std::filesystem::path& file) {
-  LOCKET_TRY(const chat::RenderedPrompt prompt, render_file(file, setup.loaded.tokenizer()));
+  LOCKET_TRY(const chat::RenderedPrompt prompt,
+             render_file(file, {setup.loaded.tokenizer(), setup.loaded.chat_format()}));
   ProgressLine progress(fmt::format("reading {}", file.string()));
   const double start = monotonic_seconds();
   engine::Session session = setup.engine().make_session();

@@ -8,6 +8,7 @@
 #include "cli/progress_line.h"
 #include "cli/text_table.h"
 #include "engine/prefix_file.h"
+#include "service/model_text.h"
 
 namespace locket::cli {
 namespace {
@@ -20,8 +21,9 @@ std::string tokens_text(std::int64_t tokens) { return grouped(static_cast<std::u
 Result<cache::PageName> find_prefix_of_request(const CacheOptions& options,
                                                cache::DiskStore& store) {
   LOCKET_TRY(const CacheModel model, open_cache_model(options));
-  LOCKET_TRY(const auto tokenizer, tokenizer::Tokenizer::load(model.folder / "tokenizer.json"));
-  LOCKET_TRY(const chat::RenderedPrompt prompt, render_choice(options, tokenizer));
+  LOCKET_TRY(const service::ModelText text, service::read_model_text(model.folder));
+  LOCKET_TRY(const chat::RenderedPrompt prompt,
+             render_choice(options, {text.tokenizer, text.format}));
   const cache::PrefixPoint root = cache::root_point(model.memory.root_label(store, {}).root);
   const cache::DiskMatch match = store.find(root, prompt.ids, model.memory.page_sizes());
   const bool has_whole_tail =

@@ -13,6 +13,8 @@
 #include "cli/model_path.h"
 #include "cli/model_setup.h"
 #include "cli/text_table.h"
+#include "service/load_tokenizer.h"
+#include "service/model_text.h"
 
 namespace locket::cli {
 namespace {
@@ -121,7 +123,7 @@ class MissTexts {
     const Result<std::filesystem::path> folder = resolve_model(options.model.model);
     if (!folder) return;
     label_ = engine::model_label(*folder);
-    Result<Tokenizer> tokenizer = Tokenizer::load(*folder / "tokenizer.json");
+    Result<Tokenizer> tokenizer = service::load_tokenizer(*folder);
     if (tokenizer) tokenizer_.emplace(std::move(*tokenizer));
   }
 
@@ -200,8 +202,9 @@ void print_forecast(const engine::MemoryForecast& forecast, std::int64_t prompt_
 Status explain_request(const CacheOptions& options) {
   LOCKET_TRY(const auto store, open_store(options, StoreUse::kRead));
   LOCKET_TRY(const CacheModel model, open_cache_model(options));
-  LOCKET_TRY(const Tokenizer tokenizer, Tokenizer::load(model.folder / "tokenizer.json"));
-  LOCKET_TRY(const chat::RenderedPrompt prompt, render_choice(options, tokenizer));
+  LOCKET_TRY(const service::ModelText text, service::read_model_text(model.folder));
+  const Tokenizer& tokenizer = text.tokenizer;
+  LOCKET_TRY(const chat::RenderedPrompt prompt, render_choice(options, {tokenizer, text.format}));
   const engine::MemoryForecast forecast =
       engine::forecast_request(*store, model.memory, prompt.ids, engine::ReplayMode::kBounded);
   const auto prompt_tokens = static_cast<std::int64_t>(prompt.ids.size());

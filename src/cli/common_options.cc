@@ -56,9 +56,9 @@ void add_model_choice(CLI::App& command, ModelOptions& options) {
   add_model(command, options.model);
   command
       .add_option("--mode", options.mode,
-                  "arithmetic: reference (as released, default), fast (as reference, but\n"
-                  "int8 into routed experts), wide (float32), plain (float32 and no\n"
-                  "rounding of the memory)")
+                  "arithmetic: reference (as released; default for V4.1), fast (as\n"
+                  "reference, but int8 into routed experts), wide (float32; default for\n"
+                  "older generations), plain (float32 and no rounding of the memory)")
       ->check(one_of({"reference", "fast", "wide", "plain"}))
       ->type_name("NAME")
       ->group("Model");

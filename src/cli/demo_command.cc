@@ -41,13 +41,13 @@ Status show_first(const ModelSetup& setup, const RecallCase& first) {
   printer.finish();
   fmt::print("\nThat was message {} of {}, after {} tokens.\n", messages.size() + 1,
              messages.size() + 1, completion.prompt_tokens);
-  const cache::KvLayout& layout = setup.model().memory().layout;
+  const cache::KvLayout& layout = setup.model().layout();
   fmt::print(
       "What it keeps of them: {} bytes a token, and {} bytes for the newest {} tokens.\n"
       "DeepSeek-V4.1-Flash keeps {} bytes a token in the same format; the first DeepSeek kept\n"
       "389,120 (see: locket memory).\n\n",
       grouped_decimal(layout.bytes_per_token()), grouped(layout.ring_bytes()),
-      setup.model().config().sliding_window, grouped_decimal(kReleaseBytesPerToken));
+      setup.model().shape().window, grouped_decimal(kReleaseBytesPerToken));
   return {};
 }
 

@@ -236,7 +236,7 @@ Status show_restart(const DemoOptions& options, const ModelSetup& setup,
   LOCKET_TRY_STATUS(check_same(restored, computed));
   fmt::print("{:>5}  {}\n\n", "mini", restored.answer);
   print_comparison(restored, computed);
-  print_figures(remembered, restored, setup.model().memory().layout.bytes_per_token());
+  print_figures(remembered, restored, setup.model().layout().bytes_per_token());
   return {};
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "chat/render_v41.h"
+#include "chat/render_prompt.h"
 #include "cli/commands.h"
 #include "cli/model_path.h"
 #include "cli/model_setup.h"
@@ -27,7 +27,7 @@ Status remember(const ModelSetup& setup, chat::ChatRequest request) {
   request.messages.pop_back();
   if (request.messages.empty()) return fail(ErrorCode::kBadRequest, "there is only a question");
   LOCKET_TRY(const chat::RenderedPrompt prompt,
-             chat::render_v41(request, setup.loaded.tokenizer()));
+             chat::render_prompt(request, setup.loaded.chat_format(), setup.loaded.tokenizer()));
   engine::Session session = setup.engine().make_session();
   LOCKET_TRY_STATUS(session.prefill(prompt.ids, {}, {}, {.system_tokens = prompt.system_ids}));
   session.end_turn();
@@ -56,7 +56,7 @@ Status answer(const ModelSetup& setup, const chat::ChatRequest& request) {
   engine::Sampler sampler;
   const double start = monotonic_seconds();
   LOCKET_TRY(const chat::RenderedPrompt prompt,
-             chat::render_v41(request, setup.loaded.tokenizer()));
+             chat::render_prompt(request, setup.loaded.chat_format(), setup.loaded.tokenizer()));
   LOCKET_TRY_STATUS(session.prefill(prompt.ids, {}, {}, {.system_tokens = prompt.system_ids}));
   LOCKET_TRY(const engine::TokenId first, sampler.sample(session.logits(), {}, {}, {}));
   const double first_token_seconds = monotonic_seconds() - start;

@@ -9,8 +9,10 @@
 #include "checkpoint/tensor_sample.h"
 #include "cli/cache_parts.h"
 #include "cli/doctor_checks.h"
+#include "cli/mode_choice.h"
 #include "cli/progress_line.h"
-#include "model/generations/v41_check.h"
+#include "model/generations/generation.h"
+#include "service/load_tokenizer.h"
 #include "service/loaded_model.h"
 
 namespace locket::cli {
@@ -37,12 +39,17 @@ std::uint64_t tensor_bytes(const checkpoint::Checkpoint& checkpoint) {
 }
 
 Finding check_shapes(checkpoint::Checkpoint& checkpoint) {
-  const auto checked = model::check_v41_checkpoint(checkpoint);
-  if (!checked) return finding(Level::kFailure, "shapes", checked.error().message);
-  const std::string skipped = checked->skipped.empty() ? "" : "; " + checked->skipped;
+  const checkpoint::ConfigObject root = checkpoint.config().root();
+  const auto generation = model::find_generation(root);
+  if (!generation) return finding(Level::kFailure, "shapes", generation.error().message);
+  const auto outline = (*generation)->outline(root, (*generation)->modes.front());
+  if (!outline) return finding(Level::kFailure, "shapes", outline.error().message);
+  const auto skipped = (*generation)->check(checkpoint);
+  if (!skipped) return finding(Level::kFailure, "shapes", skipped.error().message);
   return finding(
       Level::kOk, "shapes",
-      fmt::format("{} layers, every tensor as the config wants it{}", checked->layers, skipped));
+      fmt::format("{}, {} layers, every tensor as the config wants it{}{}", (*generation)->name,
+                  outline->shape.layer_count, skipped->empty() ? "" : "; ", *skipped));
 }
 
 std::vector<Finding> check_values(const checkpoint::Checkpoint& checkpoint) {
@@ -79,8 +86,12 @@ Finding check_direct_reads(const checkpoint::Checkpoint& checkpoint) {
 
 // A few tokens through the whole model.
 Finding check_answer(const std::filesystem::path& folder) {
+  const auto mode = choose_mode({}, folder);
+  if (!mode) return finding(Level::kFailure, "answer", mode.error().message);
   Result<service::LoadedModel> loaded = service::LoadedModel::open(
-      folder, {.threads = 1, .memory = {.keeps = engine::MemoryOptions::Keeps::kNothing}});
+      folder, {.numerics = {.mode = *mode},
+               .threads = 1,
+               .memory = {.keeps = engine::MemoryOptions::Keeps::kNothing}});
   if (!loaded) return finding(Level::kFailure, "answer", loaded.error().message);
   const std::vector<tokenizer::TokenId> ids = loaded->tokenizer().encode_text("Hello there.");
   engine::Session session = loaded->engine().make_session();
@@ -97,7 +108,7 @@ Finding check_answer(const std::filesystem::path& folder) {
 }
 
 Finding check_tokenizer(const std::filesystem::path& folder) {
-  const auto tokenizer = tokenizer::Tokenizer::load(folder / "tokenizer.json");
+  const auto tokenizer = service::load_tokenizer(folder);
   if (!tokenizer) return finding(Level::kFailure, "tokenizer", tokenizer.error().message);
   return finding(Level::kOk, "tokenizer", fmt::format("{} ids", tokenizer->vocabulary_size()));
 }

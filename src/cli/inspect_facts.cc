@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <system_error>
 
 #include "checkpoint/config_json.h"
-#include "cli/model_path.h"
+#include "cli/inspect_outline.h"
+#include "cli/mode_choice.h"
 #include "model/generations/v41_work.h"
 #include "model/numerics_mode.h"
 
@@ -95,13 +95,6 @@ void count_parts(ModelFacts& facts) {
   }
 }
 
-Result<std::filesystem::path> find_config(const InspectOptions& options) {
-  LOCKET_TRY(const std::filesystem::path model, resolve_model(options.model.model));
-  std::error_code ignored;
-  if (std::filesystem::is_directory(model, ignored)) return model / "config.json";
-  return model;
-}
-
 }  // namespace
 
 double ModelFacts::prompt_average_work() const {
@@ -117,21 +110,20 @@ std::uint64_t ModelFacts::snapshot_bytes() const {
 }
 
 Result<ModelFacts> read_model_facts(const InspectOptions& options) {
-  const auto mode = model::find_numerics_mode(options.model.mode);
   const auto replay = engine::find_replay_mode(options.model.replay);
-  if (!mode || !replay) {
-    return fail(ErrorCode::kBadRequest, fmt::format("mode \"{}\" or replay \"{}\" is not known",
-                                                    options.model.mode, options.model.replay));
+  if (!replay) {
+    return fail(ErrorCode::kBadRequest,
+                fmt::format("replay \"{}\" is not known", options.model.replay));
   }
-  LOCKET_TRY(const std::filesystem::path path, find_config(options));
+  LOCKET_TRY(const std::filesystem::path path, inspected_config(options));
   LOCKET_TRY(const checkpoint::ConfigFile file, checkpoint::ConfigFile::open(path));
   ModelFacts facts;
   facts.config_path = path.string();
-  facts.mode = *mode;
+  LOCKET_TRY(facts.mode, choose_mode(options.model, file.root()));
   facts.replay = *replay;
   LOCKET_TRY(facts.config, model::read_v41_config(file.root()));
   facts.unknown_keys = file.root().unread_keys();
-  facts.memory = model::make_v41_memory(facts.config, *mode);
+  facts.memory = model::make_v41_memory(facts.config, facts.mode);
   facts.layer_runs = group_layers(facts.config);
   facts.context = std::min({options.context, facts.config.max_positions, kMostCountedTokens});
   facts.replayed =

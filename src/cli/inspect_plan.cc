@@ -8,12 +8,12 @@
 #include "base/system_memory.h"
 #include "base/worker_pool.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/config_json.h"
+#include "checkpoint/model_config.h"
+#include "cli/mode_choice.h"
 #include "cli/model_path.h"
 #include "engine/weight_plan.h"
 #include "kernels/machine_limits.h"
-#include "model/generations/v41_bytes.h"
-#include "model/generations/v41_layout.h"
+#include "model/generations/generation.h"
 #include "model/numerics_mode.h"
 #include "tensor/aligned_buffer.h"
 
@@ -24,18 +24,20 @@ constexpr std::size_t kReadBytes = std::size_t{256} << 20;
 constexpr int kTrials = 5;
 
 struct Counted {
-  model::V41Bytes bytes;
+  model::WeightBytes bytes;
   std::string source;  // for people
 };
 
 // A folder without weights is no error: config.json is enough for an estimate.
-Result<Counted> count(const std::filesystem::path& model, const model::V41Config& config) {
+Result<Counted> count(const std::filesystem::path& model, const model::Generation& generation,
+                      const checkpoint::ConfigObject& root) {
   std::error_code ignored;
   const bool is_folder = std::filesystem::is_directory(model, ignored);
-  if (is_folder) {
+  if (is_folder || checkpoint::is_gguf_file(model)) {
     const auto checkpoint = checkpoint::Checkpoint::open(model);
     if (checkpoint) {
-      return Counted{.bytes = model::count_v41_bytes(config, *checkpoint),
+      LOCKET_TRY(const model::WeightBytes bytes, generation.count_bytes(root, &*checkpoint));
+      return Counted{.bytes = bytes,
                      .source = fmt::format("counted from the {} tensors of {}",
                                            checkpoint->tensor_count(), model.string())};
     }
@@ -43,7 +45,8 @@ Result<Counted> count(const std::filesystem::path& model, const model::V41Config
       return tl::make_unexpected(checkpoint.error());
     }
   }
-  return Counted{.bytes = model::estimate_v41_bytes(config),
+  LOCKET_TRY(const model::WeightBytes bytes, generation.count_bytes(root, nullptr));
+  return Counted{.bytes = bytes,
                  .source = fmt::format("estimated from {}, in the release's number formats",
                                        (is_folder ? model / "config.json" : model).string())};
 }
@@ -65,24 +68,17 @@ double memory_rate(std::size_t threads) {
 }  // namespace
 
 Result<std::string> inspect_plan(const InspectOptions& options) {
-  const auto mode = model::find_numerics_mode(options.model.mode);
-  if (!mode) {
-    return fail(ErrorCode::kBadRequest,
-                fmt::format("mode \"{}\" is not known", options.model.mode));
-  }
   LOCKET_TRY(const std::filesystem::path model, resolve_model(options.model.model));
-  std::error_code ignored;
-  const bool is_folder = std::filesystem::is_directory(model, ignored);
-  LOCKET_TRY(const checkpoint::ConfigFile file,
-             checkpoint::ConfigFile::open(is_folder ? model / "config.json" : model));
-  LOCKET_TRY(const model::V41Config config, model::read_v41_config(file.root()));
-  LOCKET_TRY(const Counted counted, count(model, config));
+  LOCKET_TRY(const checkpoint::ConfigFile file, checkpoint::open_model_config(model));
+  LOCKET_TRY(const model::NumericsMode mode, choose_mode(options.model, file.root()));
+  LOCKET_TRY(const model::Generation* generation, model::find_generation(file.root()));
+  LOCKET_TRY(const model::ModelOutline outline, generation->outline(file.root(), mode));
+  LOCKET_TRY(const Counted counted, count(model, *generation, file.root()));
   const engine::WeightPlanWishes wishes = {.available_bytes = available_memory_bytes(),
                                            .expert_bytes = options.model.expert_memory_bytes,
                                            .pool_bytes = options.model.memory_budget_bytes};
   LOCKET_TRY(const engine::WeightPlan plan,
-             engine::plan_weights(config, counted.bytes,
-                                  model::make_v41_memory(config, *mode).layout, wishes));
+             engine::plan_weights(counted.bytes, outline.memory.layout, wishes));
   std::string text = fmt::format("The plan, {}\n\n", counted.source);
   const engine::ReadRates rates = {.memory = memory_rate(options.model.threads)};
   for (const std::string& line : engine::describe_plan(plan, rates)) text += "  " + line + "\n";

@@ -53,6 +53,18 @@ std::string row_text(kernels::RowFormat format, std::int64_t width) {
       return fmt::format("{} values in FP8, {}", width, scales_text(width / 32));
     case kernels::RowFormat::kF32:
       return fmt::format("{} values in float32", width);
+    case kernels::RowFormat::kBf16:
+      return fmt::format("{} values in BF16", width);
+    case kernels::RowFormat::kMlaFp8:
+      return fmt::format("{} values, the last 64 in BF16, the others in FP8, {}", width,
+                         scales_text((width - 64 + 127) / 128));
+    case kernels::RowFormat::kFp8Index:
+      return fmt::format("{} values in FP8, 1 scale", width);
+    case kernels::RowFormat::kV4Fp8:
+    case kernels::RowFormat::kV4Fp8F32:
+      return fmt::format(
+          "{} values, the last {} in {}, the others in FP8, {}", width, (width - 1) % 64 + 1,
+          format == kernels::RowFormat::kV4Fp8 ? "BF16" : "float32", scales_text((width - 1) / 64));
     case kernels::RowFormat::kCount:
       break;
   }

@@ -9,7 +9,7 @@
 #include "cli/text_table.h"
 #include "engine/counter_random.h"
 #include "engine/live_cache.h"
-#include "model/generations/v41_config.h"
+#include "model/generations/generation.h"
 
 namespace locket::cli {
 namespace {
@@ -36,21 +36,21 @@ Result<Measured> measure_checkpoint(const std::filesystem::path& folder, std::in
   ModelOptions options;
   options.model = folder;
   LOCKET_TRY(const ModelSetup setup, set_up_model(options));
-  const model::V41Model& model = setup.model();
-  const auto ids = random_ids(tokens, model.config().vocabulary_size);
+  const model::LanguageModel& model = setup.model();
+  const auto ids = random_ids(tokens, model.shape().vocabulary_size);
   LOCKET_TRY(const engine::LiveCacheSize size,
              engine::measure_live_session(model, setup.engine().workers(), ids));
-  return Measured{size, model.memory().layout.bytes_per_token(),
-                  "random ids, run through the model",
+  return Measured{size, model.layout().bytes_per_token(), "random ids, run through the model",
                   "growth of the process, rings apart; with session state"};
 }
 
 Result<Measured> measure_config(const std::filesystem::path& path, std::int64_t tokens) {
   LOCKET_TRY(const checkpoint::ConfigFile file, checkpoint::ConfigFile::open(path));
-  LOCKET_TRY(const model::V41Config config, model::read_v41_config(file.root()));
-  const auto mode = model::NumericsMode::kReference;
-  LOCKET_TRY(const engine::LiveCacheSize size, engine::fill_live_cache(config, mode, tokens));
-  return Measured{size, model::make_v41_memory(config, mode).layout.bytes_per_token(),
+  LOCKET_TRY(const model::Generation* generation, model::find_generation(file.root()));
+  LOCKET_TRY(const model::ModelOutline outline,
+             generation->outline(file.root(), generation->modes.front()));
+  LOCKET_TRY(const engine::LiveCacheSize size, engine::fill_live_cache(outline.memory, tokens));
+  return Measured{size, outline.memory.layout.bytes_per_token(),
                   "rows of random values, written without a model",
                   "growth of the process, rings apart"};
 }

@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "checkpoint/gguf.h"
+
 namespace locket::cli {
 namespace {
 
@@ -17,6 +19,7 @@ constexpr const char* kModelVariable = "LOCKET_MODEL";
 constexpr std::size_t kStepsUpwards = 4;
 
 bool has_config(const fs::path& folder) {
+  if (checkpoint::is_gguf_file(folder)) return true;
   std::error_code ignored;
   return fs::is_regular_file(folder / "config.json", ignored);
 }
@@ -83,7 +86,7 @@ Result<fs::path> resolve_model(const fs::path& model) {
 Result<fs::path> resolve_tokenizer(const fs::path& tokenizer, const fs::path& model) {
   if (!tokenizer.empty()) return tokenizer;
   LOCKET_TRY(const fs::path folder, resolve_model(model));
-  return folder / "tokenizer.json";
+  return checkpoint::is_gguf_file(folder) ? folder : folder / "tokenizer.json";
 }
 
 }  // namespace locket::cli

@@ -30,7 +30,7 @@ std::vector<std::filesystem::path> model_candidates(const ModelSearch& search);
 // The model folder a command should use: `model` itself, or the default if it is empty.
 [[nodiscard]] Result<std::filesystem::path> resolve_model(const std::filesystem::path& model);
 
-// The tokenizer.json a command should read: `tokenizer` if given, else that of resolve_model().
+// What service::load_tokenizer() should read: `tokenizer` if given, else that of resolve_model().
 [[nodiscard]] Result<std::filesystem::path> resolve_tokenizer(
     const std::filesystem::path& tokenizer, const std::filesystem::path& model);
 

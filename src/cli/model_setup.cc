@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/memory_path.h"
+#include "cli/mode_choice.h"
 #include "cli/model_path.h"
 #include "cli/progress_line.h"
 
@@ -54,19 +55,18 @@ struct SetupWishes {
 };
 
 Result<ModelSetup> set_up(const ModelOptions& options, const SetupWishes& wishes) {
-  const auto mode = model::find_numerics_mode(options.mode);
   const auto replay = engine::find_replay_mode(options.replay);
-  if (!mode || !replay) {
+  if (!replay) {
     return fail(ErrorCode::kBadRequest,
-                fmt::format("mode \"{}\" or replay \"{}\" is not known; modes: reference, fast, "
-                            "wide, plain; replays: bounded, exact, full",
-                            options.mode, options.replay));
+                fmt::format("replay \"{}\" is not known; there are bounded, exact and full",
+                            options.replay));
   }
   LOCKET_TRY(const std::filesystem::path folder, resolve_model(options.model));
+  LOCKET_TRY(const model::NumericsMode mode, choose_mode(options, folder));
   const double start = monotonic_seconds();
   ProgressLine progress(fmt::format("loading {}", folder.string()));
   const engine::EngineOptions engine_options = {
-      .numerics = {.mode = *mode, .index_scores = wishes.index_scores},
+      .numerics = {.mode = mode, .index_scores = wishes.index_scores},
       .replay = *replay,
       .threads = options.threads,
       .pool_budget_bytes = options.memory_budget_bytes,

@@ -16,7 +16,7 @@ struct ModelSetup {
   double load_seconds = 0;
 
   engine::Engine& engine() const { return loaded.engine(); }
-  const model::V41Model& model() const { return loaded.engine().model(); }
+  const model::LanguageModel& model() const { return loaded.engine().model(); }
 };
 
 // Called with the share that is read, 0 to 1; may be empty.

@@ -13,6 +13,7 @@
 #include "cli/common_options.h"
 #include "cli/doctor_options.h"
 #include "cli/serve_options.h"
+#include "cli/study_options.h"
 #include "kernels/kernel_table.h"
 #include "service/conversation.h"
 
@@ -25,10 +26,12 @@ struct Commands {
   BenchOptions bench;
   CacheOptions cache;
   ChatOptions chat;
+  ClaimsOptions claims;
   DemoOptions demo;
   DemoWorkerOptions demo_worker;
   DoctorOptions doctor;
   InspectOptions inspect;
+  LensOptions lens;
   MemoryOptions memory;
   ParseOptions parse;
   RenderOptions render;
@@ -135,20 +138,6 @@ void add_inspect(CLI::App& app, InspectOptions& options) {
       ->excludes(json);
 }
 
-void add_memory(CLI::App& app, MemoryOptions& options) {
-  CLI::App& command = add_command(
-      app, "memory", "bytes per token of V1 to V4.1, computed and measured", "locket memory");
-  command
-      .add_option("MODEL", options.models,
-                  "measured, too: a checkpoint folder, or a config.json without weights")
-      ->type_name("");
-  command
-      .add_option("--tokens", options.tokens,
-                  "length of the text that is measured, at least 1 (default 2048)")
-      ->check(in_range<std::int64_t>(1, kMostTokens))
-      ->type_name("N");
-}
-
 void add_trace(CLI::App& app, TraceOptions& options) {
   CLI::App& command =
       add_command(app, "trace", "what the model computes for given token ids, as safetensors",
@@ -240,10 +229,12 @@ std::optional<Command> chosen_command(const CLI::App& app, const Commands& comma
   if (app.got_subcommand("bench")) return commands.bench;
   if (app.got_subcommand("cache")) return commands.cache;
   if (app.got_subcommand("chat")) return commands.chat;
+  if (app.got_subcommand("claims")) return commands.claims;
   if (app.got_subcommand("demo")) return commands.demo;
   if (app.got_subcommand("demo-worker")) return commands.demo_worker;
   if (app.got_subcommand("doctor")) return commands.doctor;
   if (app.got_subcommand("inspect")) return commands.inspect;
+  if (app.got_subcommand("lens")) return commands.lens;
   if (app.got_subcommand("memory")) return commands.memory;
   if (app.got_subcommand("parse")) return commands.parse;
   if (app.got_subcommand("render")) return commands.render;
@@ -276,6 +267,8 @@ void add_commands(CLI::App& app, Commands& commands) {
   add_doctor(app, commands.doctor);
   add_bench(app, commands.bench);
   add_memory(app, commands.memory);
+  add_claims(app, commands.claims);
+  add_lens(app, commands.lens);
   add_cache(app, commands.cache);
   add_trace(app, commands.trace);
   add_tokens(app, commands.tokens);

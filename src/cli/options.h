@@ -18,7 +18,7 @@ namespace locket::cli {
 // What every command that runs a model takes.
 struct ModelOptions {
   std::filesystem::path model;            // empty: the small model that ships
-  std::string mode = "reference";         // reference, fast, wide or plain
+  std::string mode;                       // see mode_choice.h; empty: as the model has
   std::string replay = "bounded";         // bounded, exact or full
   std::size_t threads = 0;                // 0: one per core
   std::uint64_t memory_budget_bytes = 0;  // page pool; 0: a share of the free memory
@@ -90,6 +90,13 @@ struct DemoWorkerOptions {
   std::string task;  // remember or answer
 };
 
+// locket claims: every published number beside what this program finds.
+struct ClaimsOptions {
+  ModelOptions model;  // the small model that talks
+  bool json = false;
+  bool is_quick = false;  // only what needs no model to run
+};
+
 // locket doctor: checks machine, kernels, checkpoint and memory.
 struct DoctorOptions {
   ModelOptions model;
@@ -104,9 +111,25 @@ struct InspectOptions {
   bool json = false;
 };
 
+// locket lens: what each layer of a model would say.
+struct LensOptions {
+  ModelOptions model;
+  std::string prompt;              // -p: plain text
+  std::filesystem::path messages;  // a chat request as JSON
+  std::filesystem::path ids;       // or token ids; without any of them a conversation of the demo
+  std::filesystem::path html;      // a heat map is written here; empty: none
+  std::int64_t rows = 40;          // last positions that are printed
+  bool json = false;
+};
+
 struct MemoryOptions {
-  std::vector<std::filesystem::path> models;
-  std::int64_t tokens = 2048;  // length of the live cache that is measured
+  std::vector<std::filesystem::path> models = {};
+  std::int64_t tokens = 0;  // length of each text that is measured; 0: what the budget allows
+  std::uint64_t budget_bytes = 0;  // of the memory of one such text; 0: a share of the free memory
+  bool is_computed_only = false;   // of the released models nothing is measured
+  bool json = false;
+  std::filesystem::path scratch = {};     // empty: the folder for temporary files
+  std::filesystem::path svg_folder = {};  // plots are written there; empty: none
 };
 
 struct ParseOptions {
@@ -152,10 +175,10 @@ struct TraceOptions {
   std::filesystem::path from;
 };
 
-using Command =
-    std::variant<BenchOptions, CacheOptions, ChatOptions, DemoOptions, DemoWorkerOptions,
-                 DoctorOptions, InspectOptions, MemoryOptions, ParseOptions, RenderOptions,
-                 RunOptions, ServeOptions, TokensOptions, TraceOptions>;
+using Command = std::variant<BenchOptions, CacheOptions, ChatOptions, ClaimsOptions, DemoOptions,
+                             DemoWorkerOptions, DoctorOptions, InspectOptions, LensOptions,
+                             MemoryOptions, ParseOptions, RenderOptions, RunOptions, ServeOptions,
+                             TokensOptions, TraceOptions>;
 
 // The command that `argc`, `argv` ask for. `exit_code` is set and no command returned when the
 // parser has already answered (--help, --version, wrong use).

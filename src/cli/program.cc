@@ -14,10 +14,12 @@ constexpr int kWrongUse = 2;
 int run(const BenchOptions& options) { return run_bench(options); }
 int run(const CacheOptions& options) { return run_cache(options); }
 int run(const ChatOptions& options) { return run_chat(options); }
+int run(const ClaimsOptions& options) { return run_claims(options); }
 int run(const DemoOptions& options) { return run_demo(options); }
 int run(const DemoWorkerOptions& options) { return run_demo_worker(options); }
 int run(const DoctorOptions& options) { return run_doctor(options); }
 int run(const InspectOptions& options) { return run_inspect(options); }
+int run(const LensOptions& options) { return run_lens(options); }
 int run(const MemoryOptions& options) { return run_memory(options); }
 int run(const ParseOptions& options) { return run_parse(options); }
 int run(const RenderOptions& options) { return run_render(options); }

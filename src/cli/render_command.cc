@@ -1,15 +1,18 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
-#include "chat/render_v41.h"
+#include "chat/render_prompt.h"
 #include "chat/request_json.h"
+#include "checkpoint/gguf.h"
 #include "cli/commands.h"
 #include "cli/json_lines.h"
 #include "cli/model_path.h"
 #include "cli/token_lines.h"
+#include "service/model_text.h"
 #include "tokenizer/tokenizer.h"
 
 namespace locket::cli {
@@ -18,9 +21,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 using tokenizer::Tokenizer;
 
-Result<Tokenizer> load_tokenizer(const RenderOptions& options) {
+// A tokenizer that lies beside a model's config has the format of that model; one that lies alone
+// is taken for V4.1's.
+Result<service::ModelText> load_text(const RenderOptions& options) {
   LOCKET_TRY(const std::filesystem::path path, resolve_tokenizer(options.tokenizer, {}));
-  return Tokenizer::load(path);
+  if (checkpoint::is_gguf_file(path)) return service::read_model_text(path);
+  std::error_code ignored;
+  const bool has_model = path.filename() == "tokenizer.json" &&
+                         std::filesystem::exists(path.parent_path() / "config.json", ignored);
+  if (has_model) return service::read_model_text(path.parent_path());
+  LOCKET_TRY(Tokenizer tokenizer, Tokenizer::load(path));
+  return service::ModelText{"V4.1", std::move(tokenizer), chat::ChatFormat::kV41};
 }
 
 Json to_json(const chat::Segment& segment) {
@@ -54,10 +65,11 @@ std::string to_json(const chat::RenderedPrompt& prompt) {
   return escape_line_ends(out.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-Result<std::string> answer(const Tokenizer& tokenizer, const std::string& line) {
+Result<std::string> answer(const service::ModelText& model, const std::string& line) {
   LOCKET_TRY(const chat::ChatRequest request, chat::parse_chat_request(line));
-  LOCKET_TRY(chat::RenderedPrompt prompt, chat::render_v41(request, tokenizer));
-  chat::show_sampled(prompt.segments, tokenizer);
+  LOCKET_TRY(chat::RenderedPrompt prompt,
+             chat::render_prompt(request, model.format, model.tokenizer));
+  chat::show_sampled(prompt.segments, model.tokenizer);
   return to_json(prompt);
 }
 
@@ -65,15 +77,15 @@ Result<std::string> answer(const Tokenizer& tokenizer, const std::string& line) 
 
 // Answers every line of stdin with one line: the prompt, or the refusal, which is an answer too.
 int run_render(const RenderOptions& options) {
-  const Result<Tokenizer> tokenizer = load_tokenizer(options);
-  if (!tokenizer) {
-    std::cerr << "locket render: " << tokenizer.error().message << '\n';
+  const Result<service::ModelText> model = load_text(options);
+  if (!model) {
+    std::cerr << "locket render: " << model.error().message << '\n';
     return 1;
   }
   std::string text;
   for (std::size_t number = 1; std::getline(std::cin, text); ++number) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Result<std::string> answered = answer(*tokenizer, text);
+    const Result<std::string> answered = answer(*model, text);
     std::cout << (answered ? *answered
                            : error_line(answered.error(), {.text = text, .number = number}))
               << '\n';

@@ -31,6 +31,21 @@ std::string grouped_decimal(double value) {
   return with_commas(text, point);
 }
 
+std::string folded(std::string_view text, std::size_t width, std::string_view indent) {
+  std::string out;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const bool starts_line = column == 0 || column + 1 + end > width;
+    if (starts_line) out += (out.empty() ? "" : "\n") + std::string(indent);
+    if (!starts_line) out += ' ';
+    out += text.substr(0, end);
+    column = starts_line ? end : column + 1 + end;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out + "\n";
+}
+
 TextTable::TextTable(std::vector<Align> columns) : columns_(std::move(columns)) {}
 
 void TextTable::add_row(std::vector<std::string> cells) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace locket::cli {
@@ -12,6 +13,8 @@ namespace locket::cli {
 std::string grouped(std::uint64_t value);
 // At most four decimals: 5031.4375 -> "5,031.4375", 389120.0 -> "389,120".
 std::string grouped_decimal(double value);
+// Words in lines of at most `width` columns, each after `indent`, which does not count.
+std::string folded(std::string_view text, std::size_t width, std::string_view indent);
 
 class TextTable {
  public:

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/model_path.h"
 #include "cli/token_lines.h"
+#include "service/load_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace locket::cli {
@@ -13,7 +14,7 @@ using tokenizer::Tokenizer;
 
 Result<Tokenizer> load_tokenizer(const TokensOptions& options) {
   LOCKET_TRY(const std::filesystem::path path, resolve_tokenizer(options.tokenizer, options.model));
-  return Tokenizer::load(path);
+  return service::load_tokenizer(path);
 }
 
 Result<std::string> answer(const Tokenizer& tokenizer, const TokensOptions& options,

@@ -1,12 +1,10 @@
 // locket trace: what the model computes for given token ids, as safetensors.
 #include <fmt/format.h>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
-#include "base/file.h"
 #include "cli/commands.h"
+#include "cli/ids_file.h"
 #include "cli/model_setup.h"
 #include "cli/trace_layer.h"
 #include "engine/trace_recorder.h"
@@ -36,48 +34,19 @@ Result<std::set<TraceKind>> parse_kinds(const std::vector<std::string>& names) {
   return kinds;
 }
 
-Result<std::vector<engine::TokenId>> read_ids(const std::filesystem::path& path) {
-  LOCKET_TRY(const std::string text, read_whole_file(path));
-  const auto parsed = nlohmann::json::parse(text, nullptr, false);
-  const auto wrong = [&](std::string_view what) {
-    return fail(ErrorCode::kBadRequest,
-                fmt::format("{}: {}; a JSON list of token ids is needed, for example [0, 17, 4]",
-                            path.string(), what));
-  };
-  if (parsed.is_discarded()) return wrong("it is not JSON");
-  if (!parsed.is_array()) return wrong(fmt::format("its type is {}", parsed.type_name()));
-  if (parsed.empty()) return wrong("the list is empty");
-  std::vector<engine::TokenId> ids;
-  for (const auto& value : parsed) {
-    if (!value.is_number()) {
-      return wrong(fmt::format("entry {} is of type {}", ids.size(), value.type_name()));
-    }
-    // A negative number is no unsigned one for this library.
-    constexpr std::uint64_t kMost = std::numeric_limits<engine::TokenId>::max();
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost) {
-      return wrong(fmt::format("entry {} is {}", ids.size(), value.dump()));
-    }
-    ids.push_back(value.get<engine::TokenId>());
-  }
-  return ids;
-}
-
 // The memory after the run: rows and index keys of every KV source, as values and as stored bytes.
-void add_memory(const model::V41Model& model, engine::Session& session, TraceFile& file) {
+void add_memory(const model::MemoryDescription& memory, engine::Session& session, TraceFile& file) {
   const cache::KvView view = session.memory().view();
-  const model::V41Memory& memory = model.memory();
   for (std::size_t stream = 0; stream < memory.layout.streams.size(); ++stream) {
     const cache::RowStream& info = memory.layout.streams[stream];
-    const bool is_keys = info.name == "index keys";
-    const auto width =
-        static_cast<std::size_t>(is_keys ? model.config().index_head_dim : model.config().head_dim);
+    const bool is_keys = info.part == cache::PagePart::kKeys;
+    const auto [format, width] = memory.stream_rows[stream];
     const auto rows = static_cast<std::int64_t>(session.tokens().size()) / info.tokens_per_row;
     tensor::FloatMatrix values(static_cast<std::size_t>(rows), width);
     std::vector<std::byte> codes;
     for (std::int64_t row = 0; row < rows; ++row) {
       const auto bytes = view.row(stream, row);
-      decode_row(is_keys ? memory.formats.index_keys : memory.formats.rows, bytes,
-                 values.row(static_cast<std::size_t>(row)));
+      decode_row(format, bytes, values.row(static_cast<std::size_t>(row)));
       codes.insert(codes.end(), bytes.begin(), bytes.end());
     }
     const std::string prefix = fmt::format("kv.{}.", info.layer);
@@ -103,7 +72,7 @@ Status check_output(const std::filesystem::path& output) {
 
 Result<TraceFile> trace(const TraceOptions& options, const std::set<TraceKind>& kinds) {
   LOCKET_TRY_STATUS(check_output(options.output));
-  LOCKET_TRY(const auto ids, read_ids(options.ids));
+  LOCKET_TRY(const auto ids, read_ids_file(options.ids));
   const auto index_scores = options.index_scores == "bf16" ? kernels::IndexScoreRounding::kBf16
                                                            : kernels::IndexScoreRounding::kF32;
   LOCKET_TRY(const ModelSetup setup, set_up_model(options.model, index_scores));
@@ -115,7 +84,7 @@ Result<TraceFile> trace(const TraceOptions& options, const std::set<TraceKind>& 
     return fail(ErrorCode::kBadRequest, fmt::format("--decode-from {}: {} holds {} ids",
                                                     prompt_size, options.ids.string(), ids.size()));
   }
-  engine::TraceRecorder recorder(kinds, setup.model().config().stream_count);
+  engine::TraceRecorder recorder(kinds, setup.model().shape().stream_count);
   engine::SessionOptions session_options = {.replay = setup.engine().replay(),
                                             .observer = &recorder};
   session_options.slice_tokens = options.chunk > 0 ? static_cast<std::size_t>(options.chunk)
@@ -129,7 +98,7 @@ Result<TraceFile> trace(const TraceOptions& options, const std::set<TraceKind>& 
   TraceFile file;
   file.add_positions(session.segment_start(), ids.size());
   file.add_recorded(recorder);
-  if (kinds.contains(TraceKind::kRows)) add_memory(setup.model(), session, file);
+  if (kinds.contains(TraceKind::kRows)) add_memory(setup.model().outline().memory, session, file);
   return file;
 }
 

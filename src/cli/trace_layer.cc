@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "checkpoint/safetensors.h"
+#include "cli/v41_only.h"
 
 namespace locket::cli {
 namespace {
@@ -92,13 +93,13 @@ Result<std::vector<std::vector<std::int32_t>>> read_choices(const SafetensorsFil
 
 class LayerTrace {
  public:
-  LayerTrace(const SafetensorsFile& file, std::int64_t layer, std::int64_t count,
-             const ModelSetup& setup)
-      : file_(file), layer_(layer), count_(count), setup_(setup) {}
+  LayerTrace(const SafetensorsFile& file, const TraceOptions& options, std::int64_t count,
+             engine::Engine& engine, const model::V41Model& model)
+      : file_(file), layer_(*options.layer), count_(count), engine_(engine), model_(model) {}
 
   Result<TraceFile> run(std::span<const engine::TokenId> ids) {
-    const model::V41Model& model = setup_.model();
-    cache::SequenceMemory memory(model.memory().layout, setup_.engine().pool());
+    const model::V41Model& model = model_;
+    cache::SequenceMemory memory(model.layout(), engine_.pool());
     LOCKET_TRY_STATUS(memory.reserve_tokens(count_));
     const cache::KvView view = memory.view();
     model::Step step = model.make_step(
@@ -110,10 +111,10 @@ class LayerTrace {
         {engine::TraceKind::kStreams, engine::TraceKind::kAttention, engine::TraceKind::kMoe,
          engine::TraceKind::kWindow, engine::TraceKind::kIndex, engine::TraceKind::kRouter},
         config().stream_count);
-    model::ForwardContext context = model.make_context(setup_.engine().workers());
+    model::ForwardContext context = model.make_context(engine_.workers());
     context.observer = &recorder;
-    model::V41SequenceState state = model.make_state();
-    model::V41SequenceState* const states[] = {&state};
+    model::SequenceState state = model.make_state();
+    model::SequenceState* const states[] = {&state};
     model.run_layer(context, layer_, step, states, rows);
     LOCKET_TRY_STATUS(step.parts.front().status);
     TraceFile trace;
@@ -123,7 +124,7 @@ class LayerTrace {
   }
 
  private:
-  const model::V41Config& config() const { return setup_.model().config(); }
+  const model::V41Config& config() const { return model_.config(); }
   const model::LayerRole& role() const { return config().layers[static_cast<std::size_t>(layer_)]; }
 
   Result<model::ResidualRows> read_rows() const {
@@ -148,7 +149,7 @@ class LayerTrace {
   // Rows and keys that another layer wrote.
   Status fill_memory(const cache::KvView& view) const {
     if (role().kv_source < 0 || role().writes_rows) return {};
-    const model::V41Memory& memory = setup_.model().memory();
+    const model::V41Memory& memory = model_.memory();
     const model::LayerMemory& place = memory.layers[static_cast<std::size_t>(layer_)];
     const std::string prefix = fmt::format("kv.{}.", role().kv_source);
     LOCKET_TRY_STATUS(fill_stream(view, prefix + "rows", place.rows, memory.formats.rows));
@@ -200,7 +201,8 @@ class LayerTrace {
   const SafetensorsFile& file_;
   std::int64_t layer_;
   std::int64_t count_;
-  const ModelSetup& setup_;
+  engine::Engine& engine_;
+  const model::V41Model& model_;
 };
 
 // What a session checks before it runs.
@@ -225,14 +227,16 @@ Status check_ids(std::span<const engine::TokenId> ids, const ModelSetup& setup) 
 
 Result<TraceFile> trace_layer(const TraceOptions& options, std::span<const engine::TokenId> ids,
                               const ModelSetup& setup) {
-  const std::int64_t layers = setup.model().config().layer_count;
+  LOCKET_TRY(const model::V41Model* model, v41_only(setup.model(), "--layer"));
+  const std::int64_t layers = model->config().layer_count;
   if (*options.layer < 0 || *options.layer >= layers) {
     return fail(ErrorCode::kBadRequest, fmt::format("--layer {}: the model has layers 0 to {}",
                                                     *options.layer, layers - 1));
   }
   LOCKET_TRY_STATUS(check_ids(ids, setup));
   LOCKET_TRY(const SafetensorsFile file, SafetensorsFile::open(options.from));
-  return LayerTrace(file, *options.layer, static_cast<std::int64_t>(ids.size()), setup).run(ids);
+  return LayerTrace(file, options, static_cast<std::int64_t>(ids.size()), setup.engine(), *model)
+      .run(ids);
 }
 
 }  // namespace locket::cli

@@ -20,7 +20,8 @@
 #include "engine/replay.h"
 #include "engine/session.h"
 #include "engine/weight_plan.h"
-#include "model/generations/v41.h"
+#include "model/generations/weight_reader.h"
+#include "model/language_model.h"
 
 namespace locket::engine {
 
@@ -42,6 +43,7 @@ struct EngineOptions {
   // Of routed experts held in memory. 0: all if they fit, else as many as do.
   std::uint64_t expert_budget_bytes = 0;
   std::uint64_t available_bytes = 0;  // memory that may be taken; 0: as the machine has
+  HeadCopy head_copy = HeadCopy::kWherePays;
   MemoryOptions memory = {};
   model::LoadProgress progress = {};  // may be empty
   // Told what goes where before anything is loaded; may be empty.
@@ -58,14 +60,14 @@ class Engine {
                                                             const EngineOptions& options);
 
   // Puts together what open() has read; there is no memory yet.
-  Engine(checkpoint::Checkpoint checkpoint, model::V41Model model, const WeightPlan& plan,
-         const EngineOptions& options);
+  Engine(checkpoint::Checkpoint checkpoint, std::unique_ptr<model::LanguageModel> model,
+         const WeightPlan& plan, const EngineOptions& options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   // Which experts were used is kept for the next start.
   ~Engine();
 
-  const model::V41Model& model() const { return model_; }
+  const model::LanguageModel& model() const { return *model_; }
   const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
   cache::PagePool& pool() { return pool_; }
   // Null: nothing is kept between sessions.
@@ -98,7 +100,7 @@ class Engine {
 
   checkpoint::Checkpoint checkpoint_;
   WeightPlan plan_;
-  model::V41Model model_;
+  std::unique_ptr<model::LanguageModel> model_;
   cache::PagePool pool_;
   WorkerPool workers_;
   std::string tenant_;

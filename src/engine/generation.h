@@ -74,6 +74,9 @@ class GenerationClient {
   // Which tokens may come next: a bit per id; empty: all. Called once before each token, from any
   // thread, but for one token at a time. Valid until the next call of the client.
   virtual std::span<const std::uint64_t> allowed_tokens() { return {}; }
+  // Whether that may ever be other than all. A client that says no lets greedy decoding take a
+  // shorter way. The same for a whole completion.
+  virtual bool constrains() const { return true; }
   enum class Verdict { kGoOn, kEnough, kCount };
   // A token of the completion; the last one of max_tokens, too.
   virtual Verdict on_token(const GeneratedToken& token) = 0;

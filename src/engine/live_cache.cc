@@ -51,25 +51,17 @@ Status check_free_memory(const cache::KvLayout& layout, std::int64_t token_count
                   token_count, needed, available));
 }
 
-// Values that a row of bytes holds in a format.
-std::size_t row_width(kernels::RowFormat format, std::size_t row_bytes) {
-  std::size_t width = 1;
-  while (kernels::row_bytes(format, width) < row_bytes) width += 1;
-  return width;
-}
-
 class SyntheticWriter {
  public:
-  SyntheticWriter(const model::V41Memory& memory, const cache::KvView& view)
+  SyntheticWriter(const model::MemoryDescription& memory, const cache::KvView& view)
       : memory_(memory), view_(view) {}
 
   // Rows of stream `stream` that the tokens complete.
   void write_rows(std::size_t stream, const SyntheticTokens& tokens) {
     const cache::RowStream& info = memory_.layout.streams[stream];
-    const kernels::RowFormat format = stream_format(stream);
     const std::int64_t end = (tokens.first + tokens.count) / info.tokens_per_row;
     for (std::int64_t row = tokens.first / info.tokens_per_row; row < end; ++row) {
-      write(format, stream, row, view_.row(stream, row));
+      write(memory_.stream_rows[stream], stream, row, view_.row(stream, row));
     }
   }
 
@@ -79,21 +71,14 @@ class SyntheticWriter {
     const std::int64_t slots = memory_.layout.rings[ring].slots;
     const std::size_t key = memory_.layout.streams.size() + ring;
     for (std::int64_t p = std::max(tokens.first, end - slots); p < end; ++p) {
-      write(memory_.formats.window, key, p, view_.ring_slot(ring, p));
+      write(memory_.ring_rows[ring], key, p, view_.ring_slot(ring, p));
     }
   }
 
  private:
-  kernels::RowFormat stream_format(std::size_t stream) const {
-    const bool has_keys = std::ranges::any_of(memory_.layers, [&](const model::LayerMemory& layer) {
-      return layer.index_keys == static_cast<int>(stream);
-    });
-    return has_keys ? memory_.formats.index_keys : memory_.formats.rows;
-  }
-
-  void write(kernels::RowFormat format, std::size_t place, std::int64_t row,
+  void write(const model::RowEncoding& encoding, std::size_t place, std::int64_t row,
              std::span<std::byte> bytes) {
-    values_.resize(row_width(format, bytes.size()));
+    values_.resize(encoding.width);
     const auto number = static_cast<std::uint32_t>(row);
     for (std::size_t i = 0; i < values_.size(); i += 4) {
       const auto words = philox_block({static_cast<std::uint32_t>(i), number, 0, 0},
@@ -102,10 +87,10 @@ class SyntheticWriter {
         values_[i + j] = static_cast<float>(static_cast<std::int32_t>(words[j])) * 0x1.0p-30f;
       }
     }
-    kernels::encode_row(format, values_, bytes);
+    kernels::encode_row(encoding.format, values_, bytes);
   }
 
-  const model::V41Memory& memory_;
+  const model::MemoryDescription& memory_;
   const cache::KvView& view_;
   std::vector<float> values_;
 };
@@ -121,7 +106,7 @@ double LiveCacheSize::resident_bytes_per_token() const {
          static_cast<double>(tokens);
 }
 
-Status write_synthetic_tokens(const model::V41Memory& memory, const SyntheticTokens& tokens,
+Status write_synthetic_tokens(const model::MemoryDescription& memory, const SyntheticTokens& tokens,
                               cache::SequenceMemory& sequence) {
   LOCKET_CHECK(tokens.first % kTokensPerPage == 0);
   const std::int64_t end = tokens.first + tokens.count;
@@ -138,9 +123,8 @@ Status write_synthetic_tokens(const model::V41Memory& memory, const SyntheticTok
   return {};
 }
 
-Result<LiveCacheSize> fill_live_cache(const model::V41Config& config, model::NumericsMode mode,
+Result<LiveCacheSize> fill_live_cache(const model::MemoryDescription& memory,
                                       std::int64_t token_count) {
-  const model::V41Memory memory = model::make_v41_memory(config, mode);
   const cache::KvLayout& layout = memory.layout;
   LOCKET_TRY_STATUS(check_free_memory(layout, token_count));
   // A page before the measured ones: afterwards code and allocator have what they need.
@@ -158,9 +142,9 @@ Result<LiveCacheSize> fill_live_cache(const model::V41Config& config, model::Num
                        .resident_bytes = growth.bytes()};
 }
 
-Result<LiveCacheSize> measure_live_session(const model::V41Model& model, WorkerPool& workers,
+Result<LiveCacheSize> measure_live_session(const model::LanguageModel& model, WorkerPool& workers,
                                            std::span<const TokenId> prompt) {
-  const cache::KvLayout& layout = model.memory().layout;
+  const cache::KvLayout& layout = model.layout();
   const auto token_count = static_cast<std::int64_t>(prompt.size());
   LOCKET_TRY_STATUS(check_free_memory(layout, 2 * token_count));
   cache::PagePool first_pool(layout.page_bytes(), sequence_bytes(layout, token_count));

@@ -14,7 +14,7 @@
 #include "base/worker_pool.h"
 #include "cache/sequence_memory.h"
 #include "engine/sampler.h"
-#include "model/generations/v41.h"
+#include "model/language_model.h"
 
 namespace locket::engine {
 
@@ -37,19 +37,18 @@ struct SyntheticTokens {
 
 // Takes pages one by one, as a growing sequence does, and writes every row that the tokens
 // complete; rings get the newest tokens. kOverBudget if the pool is full.
-[[nodiscard]] Status write_synthetic_tokens(const model::V41Memory& memory,
+[[nodiscard]] Status write_synthetic_tokens(const model::MemoryDescription& memory,
                                             const SyntheticTokens& tokens,
                                             cache::SequenceMemory& sequence);
 
 // A sequence of synthetic tokens. kOverBudget, with the numbers, if it would not fit into the
 // memory that is free.
-[[nodiscard]] Result<LiveCacheSize> fill_live_cache(const model::V41Config& config,
-                                                    model::NumericsMode mode,
+[[nodiscard]] Result<LiveCacheSize> fill_live_cache(const model::MemoryDescription& memory,
                                                     std::int64_t token_count);
 
 // A session that reads `prompt`. It runs twice, both alive at the end, and the second one is
 // measured: what the model needs to compute with is there by then. Errors of Session.
-[[nodiscard]] Result<LiveCacheSize> measure_live_session(const model::V41Model& model,
+[[nodiscard]] Result<LiveCacheSize> measure_live_session(const model::LanguageModel& model,
                                                          WorkerPool& workers,
                                                          std::span<const TokenId> prompt);
 

@@ -10,7 +10,7 @@ cache::DiskStore* disk_of(Engine& engine) {
 }  // namespace
 
 MemoryStatus memory_status(Engine& engine) {
-  MemoryStatus status = {.bytes_per_token = engine.model().memory().layout.bytes_per_token(),
+  MemoryStatus status = {.bytes_per_token = engine.model().layout().bytes_per_token(),
                          .ram_used_bytes = engine.pool().used_bytes(),
                          .ram_budget_bytes = engine.pool().budget_bytes()};
   if (engine.memory() != nullptr) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "model/generations/v41_weights.h"
+#include "model/generations/generation.h"
 #include "numerics/dtype.h"
 
 namespace locket::engine {
@@ -37,10 +37,10 @@ Status add_range(Sha256& hash, const checkpoint::StoredTensor& tensor, std::uint
   return {};
 }
 
-Status add_content(Sha256& hash, const checkpoint::StoredTensor& tensor) {
+Status add_content(Sha256& hash, const model::Generation& generation,
+                   const checkpoint::StoredTensor& tensor) {
   const std::uint64_t bytes = tensor.byte_count();
-  const bool is_sampled =
-      model::is_streamed_v41_tensor(tensor.name()) && bytes > kSamples * kSampleBytes;
+  const bool is_sampled = generation.is_sampled(tensor.name()) && bytes > kSamples * kSampleBytes;
   if (!is_sampled) return add_range(hash, tensor, 0, bytes);
   for (std::uint64_t i = 0; i < kSamples; ++i) {
     const std::uint64_t first = (bytes - kSampleBytes) / (kSamples - 1) * i;
@@ -49,14 +49,15 @@ Status add_content(Sha256& hash, const checkpoint::StoredTensor& tensor) {
   return {};
 }
 
-Result<Sha256Digest> tensor_digest(const checkpoint::StoredTensor& tensor) {
+Result<Sha256Digest> tensor_digest(const model::Generation& generation,
+                                   const checkpoint::StoredTensor& tensor) {
   Sha256 hash;
   add(hash, tensor.name());
   add(hash, numerics::dtype_name(tensor.dtype));
   for (const std::int64_t size : tensor.shape) {
     hash.update(std::as_bytes(std::span(&size, 1)));
   }
-  LOCKET_TRY_STATUS(add_content(hash, tensor));
+  LOCKET_TRY_STATUS(add_content(hash, generation, tensor));
   return hash.finish();
 }
 
@@ -72,13 +73,19 @@ Status add_file(Sha256& hash, const std::filesystem::path& path) {
 }  // namespace
 
 Result<Sha256Digest> model_identity(const checkpoint::Checkpoint& checkpoint, WorkerPool& workers) {
+  LOCKET_TRY(const model::Generation* generation,
+             model::find_generation(checkpoint.config().root()));
   Sha256 hash;
-  LOCKET_TRY_STATUS(add_file(hash, checkpoint.folder() / "config.json"));
-  LOCKET_TRY_STATUS(add_file(hash, checkpoint.folder() / "tokenizer.json"));
+  if (checkpoint.gguf() != nullptr) {
+    add(hash, checkpoint.gguf()->header_digest());
+  } else {
+    LOCKET_TRY_STATUS(add_file(hash, checkpoint.folder() / "config.json"));
+    LOCKET_TRY_STATUS(add_file(hash, checkpoint.folder() / "tokenizer.json"));
+  }
   const std::vector<checkpoint::StoredTensor> tensors = checkpoint.tensors();
   std::vector<Result<Sha256Digest>> digests(tensors.size());
   workers.parallel_for(tensors.size(), 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) digests[i] = tensor_digest(tensors[i]);
+    for (std::size_t i = begin; i < end; ++i) digests[i] = tensor_digest(*generation, tensors[i]);
   });
   for (const Result<Sha256Digest>& digest : digests) {
     if (!digest) return tl::make_unexpected(digest.error());

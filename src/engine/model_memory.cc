@@ -4,8 +4,7 @@
 
 #include "cache/page_parts.h"
 #include "engine/model_identity.h"
-#include "model/generations/v41_config.h"
-#include "model/generations/v41_layout.h"
+#include "model/generations/generation.h"
 
 namespace locket::engine {
 
@@ -30,19 +29,23 @@ Result<ModelMemory> read_model_memory(const checkpoint::Checkpoint& checkpoint,
     return fail(ErrorCode::kBadRequest,
                 "memory of mode plain is never stored; use reference, fast or wide");
   }
-  LOCKET_TRY(const model::V41Config config, model::read_v41_config(checkpoint.config().root()));
+  const checkpoint::ConfigObject root = checkpoint.config().root();
+  LOCKET_TRY(const model::Generation* generation, model::find_generation(root));
+  LOCKET_TRY_STATUS(model::choose_mode(*generation, numerics.mode));
+  LOCKET_TRY(const model::ModelOutline outline, generation->outline(root, numerics.mode));
+  const model::ModelShape& shape = outline.shape;
   ModelMemory memory;
   LOCKET_TRY(memory.identity.model, model_identity(checkpoint, workers));
   memory.label = model_label(checkpoint.folder());
   memory.identity.numerics_mode = numerics.memory_name();
   memory.identity.numerics_revision = model::kNumericsRevision;
-  memory.layout = model::make_v41_memory(config, numerics.mode).layout;
-  memory.vocabulary_size = config.vocabulary_size;
-  memory.max_positions = config.max_positions;
-  memory.geometry = {.window = config.sliding_window,
-                     .encoder_layers = config.boundary,
+  memory.layout = outline.memory.layout;
+  memory.vocabulary_size = shape.vocabulary_size;
+  memory.max_positions = shape.max_positions;
+  memory.geometry = {.window = shape.window,
+                     .encoder_layers = shape.boundary,
                      .group = memory.layout.largest_tokens_per_row()};
-  memory.decoder_layers = config.layer_count - config.boundary;
+  memory.decoder_layers = shape.layer_count - shape.boundary;
   return memory;
 }
 

@@ -32,7 +32,9 @@ std::int64_t replay_length(ReplayMode mode, std::int64_t prompt_tokens,
                            const DecoderGeometry& geometry) {
   switch (mode) {
     case ReplayMode::kBounded:
-      return std::min(prompt_tokens, geometry.window);
+      // Without a decoder the output of the last token alone is wanted.
+      return std::min(prompt_tokens,
+                      geometry.decoder_layers == 0 ? std::int64_t{1} : geometry.window);
     case ReplayMode::kExact:
       return std::min(prompt_tokens, geometry.decoder_layers * (geometry.window - 1) + 1);
     case ReplayMode::kFull:

@@ -23,8 +23,8 @@ struct DecoderGeometry {
   std::int64_t decoder_layers = 0;
 };
 
-// R: prompt tokens that the decoder runs over. bounded min(N, W); exact min(N, L * (W - 1) + 1);
-// full N.
+// R: prompt tokens that the decoder runs over. bounded min(N, W), 1 without a decoder; exact min(N,
+// L * (W - 1) + 1); full N.
 std::int64_t replay_length(ReplayMode mode, std::int64_t prompt_tokens,
                            const DecoderGeometry& geometry);
 

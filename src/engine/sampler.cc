@@ -191,6 +191,19 @@ Status check_sampling_config(const SamplingConfig& config, std::size_t vocabular
   return {};
 }
 
+bool takes_largest(const SamplingConfig& config) {
+  return config.temperature <= 0.0 && config.frequency_penalty == 0.0 &&
+         config.presence_penalty == 0.0 && config.repetition_penalty == 1.0 &&
+         config.logit_bias.empty();
+}
+
+Error no_finite_logit(std::size_t logit_count, std::size_t broken_count) {
+  return {.code = ErrorCode::kInternal,
+          .message = fmt::format("none of {} logits can be chosen: {} are NaN or +infinity, the "
+                                 "others -infinity; one must be finite",
+                                 logit_count, broken_count)};
+}
+
 Result<TokenId> Sampler::sample(std::span<const float> logits, const SamplingConfig& config,
                                 const DrawKey& key, const TokenHistory& history,
                                 const TokenFilter& filter) {
@@ -203,10 +216,7 @@ Result<TokenId> Sampler::sample(std::span<const float> logits, const SamplingCon
   apply_penalties(config, history);
   const std::size_t best = find_best(values_);
   if (best == values_.size()) {
-    return fail(ErrorCode::kInternal,
-                fmt::format("none of {} logits can be chosen: {} are NaN or +infinity, the others "
-                            "-infinity; one must be finite",
-                            logits.size(), broken_logit_count_));
+    return tl::make_unexpected(no_finite_logit(logits.size(), broken_logit_count_));
   }
   if (config.temperature <= 0.0) return static_cast<TokenId>(best);
   Ranking ranking(values_, values_[best], config.temperature, {order_, weights_});

@@ -61,6 +61,12 @@ struct TokenHistory {
 [[nodiscard]] Status check_sampling_config(const SamplingConfig& config,
                                            std::size_t vocabulary_size);
 
+// Whether sample() needs no logit but the largest, for a token that no filter speaks of.
+bool takes_largest(const SamplingConfig& config);
+
+// What sample() fails with if no logit is finite.
+Error no_finite_logit(std::size_t logit_count, std::size_t broken_count);
+
 // Keeps only working memory between calls: results do not depend on earlier ones. Not thread-safe.
 class Sampler {
  public:

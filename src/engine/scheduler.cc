@@ -40,6 +40,13 @@ struct Scheduler::Completion {
 
   bool is_generating() const { return session != nullptr && !session->is_reading(); }
   bool can_run() const { return pace == Pace::kRun && !has_ended; }
+  // End tokens may not come yet.
+  bool is_too_short() const { return output.size() < request.min_tokens; }
+  HeadWish head_wish() const {
+    const bool is_plain = takes_largest(request.sampling) && !request.wants_logprobs &&
+                          !is_too_short() && !client->constrains();
+    return is_plain ? HeadWish::kLargest : HeadWish::kLogits;
+  }
 };
 
 Scheduler::Scheduler(Engine& engine, const SchedulerOptions& options)
@@ -268,7 +275,10 @@ std::size_t Scheduler::stage_slices(std::size_t generating) {
 
 void Scheduler::run(std::size_t generating, std::size_t prompt_tokens) {
   std::vector<Session*> sessions;
-  for (const Completion* completion : staged_) sessions.push_back(completion->session.get());
+  for (const Completion* completion : staged_) {
+    sessions.push_back(completion->session.get());
+    sessions.back()->set_head_wish(completion->head_wish());
+  }
   const double start = monotonic_seconds();
   std::vector<Status> statuses = run_staged(engine_.model(), context_, sessions);
   pacer_.record(generating, prompt_tokens, monotonic_seconds() - start);
@@ -300,8 +310,9 @@ void Scheduler::sample() {
 Result<GeneratedToken> Scheduler::draw(Completion& completion, Sampler& sampler) {
   const GenerationRequest& request = completion.request;
   const Session& session = *completion.session;
+  if (session.largest_logit()) return take_largest(completion);
   TokenFilter filter = {.allowed = completion.client->allowed_tokens()};
-  if (completion.output.size() < request.min_tokens) filter.banned = request.end_tokens;
+  if (completion.is_too_short()) filter.banned = request.end_tokens;
   LOCKET_TRY(
       const TokenId token,
       sampler.sample(
@@ -314,6 +325,16 @@ Result<GeneratedToken> Scheduler::draw(Completion& completion, Sampler& sampler)
   }
   generated.broken_logits = sampler.broken_logit_count();
   return generated;
+}
+
+Result<GeneratedToken> Scheduler::take_largest(const Completion& completion) const {
+  const std::size_t vocabulary = engine_.vocabulary_size();
+  LOCKET_TRY_STATUS(check_sampling_config(completion.request.sampling, vocabulary));
+  const model::LargestLogit& largest = *completion.session->largest_logit();
+  if (largest.token < 0) {
+    return tl::make_unexpected(no_finite_logit(vocabulary, largest.broken_count));
+  }
+  return GeneratedToken{.token = largest.token, .broken_logits = largest.broken_count};
 }
 
 void Scheduler::deliver(Completion& completion) {

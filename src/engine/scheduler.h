@@ -80,6 +80,7 @@ class Scheduler {
   void run(std::size_t generating, std::size_t prompt_tokens);
   void sample();
   Result<GeneratedToken> draw(Completion& completion, Sampler& sampler);
+  Result<GeneratedToken> take_largest(const Completion& completion) const;
   void deliver(Completion& completion);
   static void end(Completion& completion, GenerationEnd end);
   void sweep();

@@ -18,11 +18,11 @@ constexpr std::size_t kMostRetries = 16;
 
 }  // namespace
 
-Session::Session(const model::V41Model& model, cache::PagePool& pool, WorkerPool& workers,
+Session::Session(const model::LanguageModel& model, cache::PagePool& pool, WorkerPool& workers,
                  const SessionOptions& options)
     : model_(&model),
       options_(options),
-      memory_(model.memory().layout, pool),
+      memory_(model.layout(), pool),
       state_(model.make_state()),
       context_(model.make_context(workers)) {
   LOCKET_CHECK(options.slice_tokens >= 1);
@@ -30,7 +30,7 @@ Session::Session(const model::V41Model& model, cache::PagePool& pool, WorkerPool
 }
 
 Status Session::check_room(std::size_t token_count) const {
-  const auto limit = static_cast<std::size_t>(model_->config().max_positions);
+  const auto limit = static_cast<std::size_t>(model_->shape().max_positions);
   if (token_count <= limit) return {};
   return fail(ErrorCode::kContextTooLong,
               fmt::format("{} tokens are more than the {} that the model takes "
@@ -39,7 +39,7 @@ Status Session::check_room(std::size_t token_count) const {
 }
 
 Status Session::check_ids(std::span<const TokenId> ids) const {
-  const auto vocabulary = static_cast<TokenId>(model_->config().vocabulary_size);
+  const auto vocabulary = static_cast<TokenId>(model_->shape().vocabulary_size);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocabulary) {
       return fail(ErrorCode::kBadRequest, fmt::format("token {} is id {}; the model knows 0 to {}",
@@ -132,19 +132,17 @@ Status Session::open_memory() {
 }
 
 Status Session::make_plan() {
-  const model::V41Config& config = model_->config();
+  const model::ModelShape& shape = model_->shape();
   const auto prompt = static_cast<std::int64_t>(lengths_.prompt_tokens);
-  const std::int64_t decoder_layers = config.layer_count - config.boundary;
-  const cache::ReplayGeometry geometry = {
-      .window = config.sliding_window,
-      .encoder_layers = config.boundary,
-      .group = model_->memory().layout.largest_tokens_per_row()};
+  const cache::ReplayGeometry geometry = {.window = shape.window,
+                                          .encoder_layers = shape.boundary,
+                                          .group = model_->layout().largest_tokens_per_row()};
   cache::ReplayRequest request = {
       .prompt_tokens = prompt,
       .stored_tokens = lease_ ? lease_->found().tokens : 0,
-      .decoder_tokens =
-          replay_length(options_.replay, prompt,
-                        {.window = config.sliding_window, .decoder_layers = decoder_layers}),
+      .decoder_tokens = replay_length(
+          options_.replay, prompt,
+          {.window = shape.window, .decoder_layers = shape.layer_count - shape.boundary}),
       .snapshots = {}};
   plan_ = cache::make_replay_plan(request, geometry);
   while (lease_) {
@@ -228,7 +226,7 @@ cache::TurnLengths Session::turn_lengths() const {
   return {.prompt_tokens = static_cast<std::int64_t>(lengths_.prompt_tokens),
           .system_tokens = static_cast<std::int64_t>(lengths_.system_tokens),
           .total_tokens = static_cast<std::int64_t>(std::max(lengths_.prompt_tokens, fed_)),
-          .window = model_->config().sliding_window};
+          .window = model_->shape().window};
 }
 
 void Session::end_turn() {

@@ -21,7 +21,7 @@
 #include "cache/sequence_memory.h"
 #include "engine/replay.h"
 #include "engine/sampler.h"
-#include "model/generations/v41.h"
+#include "model/language_model.h"
 
 namespace locket::engine {
 
@@ -57,9 +57,16 @@ struct MemoryUse {
   double restore_seconds = 0;       // until the last stored byte was in memory
 };
 
+// What a session gives after its newest token.
+enum class HeadWish {
+  kLogits,
+  kLargest,  // only the largest, if that takes less time; else logits
+  kCount
+};
+
 class Session {
  public:
-  Session(const model::V41Model& model, cache::PagePool& pool, WorkerPool& workers,
+  Session(const model::LanguageModel& model, cache::PagePool& pool, WorkerPool& workers,
           const SessionOptions& options);
 
   // Reads the prompt, as far as it is not remembered; afterwards logits() belong to its last token.
@@ -92,8 +99,12 @@ class Session {
   // The turn is over: everything fed so far is remembered, and queued for the disk.
   void end_turn();
 
-  // Logits [vocabulary] of the newest token, once the prompt has been read.
+  // Of what runs next, and after.
+  void set_head_wish(HeadWish wish) { head_wish_ = wish; }
+  // Logits [vocabulary] of the newest token, once the prompt has been read; empty if there is
+  // largest_logit() in their place.
   std::span<const float> logits() const { return logits_; }
+  const std::optional<model::LargestLogit>& largest_logit() const { return largest_logit_; }
   // Every token fed so far.
   std::span<const TokenId> tokens() const { return std::span(tokens_).first(fed_); }
   std::size_t prompt_tokens() const { return lengths_.prompt_tokens; }
@@ -124,13 +135,13 @@ class Session {
   [[nodiscard]] Status accept();
   [[nodiscard]] Status run_alone();
 
-  const model::V41Model* model_;
+  const model::LanguageModel* model_;
   SessionOptions options_;
   cache::SequenceMemory memory_;
   std::optional<cache::PrefixLease> lease_;  // must go before memory_
   cache::ReplayPlan plan_;
   std::set<std::int64_t> boundaries_;  // of the prompt, where rings are stored
-  model::V41SequenceState state_;
+  model::SequenceState state_;
   model::ForwardContext context_;
   std::vector<TokenId> tokens_;  // the prompt, then what was appended
   std::size_t reading_end_ = 0;  // of tokens_: those that begin() took
@@ -139,14 +150,16 @@ class Session {
   PromptLengths lengths_;
   MemoryUse use_;
   bool trusts_memory_ = true;
+  HeadWish head_wish_ = HeadWish::kLogits;
   std::vector<float> logits_;
+  std::optional<model::LargestLogit> largest_logit_;
 };
 
 // Runs what the sessions have staged in one pass, so that every weight is read once for all of
 // them. A session gets the same bits as alone; one that fails gets its error, and the others notice
 // nothing. `context` counts the work. REQUIRES: every session has something staged, none stands
 // twice; one with an observer runs alone.
-std::vector<Status> run_staged(const model::V41Model& model, model::ForwardContext& context,
+std::vector<Status> run_staged(const model::LanguageModel& model, model::ForwardContext& context,
                                std::span<Session* const> sessions);
 
 }  // namespace locket::engine

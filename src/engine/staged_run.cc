@@ -10,7 +10,7 @@ namespace locket::engine {
 // The sessions' shares of one pass; lives as long as it.
 class StagedRun {
  public:
-  StagedRun(const model::V41Model& model, model::ForwardContext& context,
+  StagedRun(const model::LanguageModel& model, model::ForwardContext& context,
             std::span<Session* const> sessions)
       : model_(model), context_(context), sessions_(sessions) {
     views_.reserve(sessions.size());
@@ -97,10 +97,28 @@ class StagedRun {
       takers.push_back(session);
     }
     if (wanted.empty()) return;
-    const tensor::FloatMatrix logits = model_.logits(context_, pick_rows(rows, wanted));
+    const model::ResidualRows picked = pick_rows(rows, wanted);
+    if (give_largest(picked, takers)) return;
+    const tensor::FloatMatrix logits = model_.logits(context_, picked);
     for (std::size_t i = 0; i < takers.size(); ++i) {
       takers[i]->logits_.assign(logits.row(i).begin(), logits.row(i).end());
+      takers[i]->largest_logit_.reset();
     }
+  }
+
+  // Where nobody wants more. One who does has the whole head read, and the others take from that.
+  bool give_largest(const model::ResidualRows& rows, std::span<Session* const> takers) {
+    const auto is_content = [](const Session* session) {
+      return session->head_wish_ == HeadWish::kLargest;
+    };
+    if (!std::ranges::all_of(takers, is_content)) return false;
+    const std::vector<model::LargestLogit> largest = model_.largest_logits(context_, rows);
+    if (largest.empty()) return false;
+    for (std::size_t i = 0; i < takers.size(); ++i) {
+      takers[i]->logits_.clear();
+      takers[i]->largest_logit_ = largest[i];
+    }
+    return true;
   }
 
   // Somebody watches: he gets the logits of every row.
@@ -114,14 +132,14 @@ class StagedRun {
     session.logits_.assign(newest.begin(), newest.end());
   }
 
-  const model::V41Model& model_;
+  const model::LanguageModel& model_;
   model::ForwardContext& context_;
   std::span<Session* const> sessions_;
-  std::vector<cache::KvView> views_;              // [sessions]
-  std::vector<model::V41SequenceState*> states_;  // [sessions]
+  std::vector<cache::KvView> views_;           // [sessions]
+  std::vector<model::SequenceState*> states_;  // [sessions]
 };
 
-std::vector<Status> run_staged(const model::V41Model& model, model::ForwardContext& context,
+std::vector<Status> run_staged(const model::LanguageModel& model, model::ForwardContext& context,
                                std::span<Session* const> sessions) {
   return StagedRun(model, context, sessions).run();
 }

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "checkpoint/tensor_reads.h"
-#include "model/generations/v41_weights.h"
+#include "model/expert_placement.h"
 
 namespace locket::engine {
 namespace {
@@ -13,6 +13,8 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLeastPoolBytes = 16 * kMiB;
 constexpr std::uint64_t kUsualPoolBytes = 64 * kMiB;  // if there is room
 constexpr std::uint64_t kProgramBytes = 48 * kMiB;
+// Heads with smaller copies lie in the caches of the processor.
+constexpr std::uint64_t kUsefulHeadCopy = 32 * kMiB;
 // Prompt tokens of a slice. Experts from disk are read once a slice, so that it is as long as a
 // sixth of the memory allows.
 constexpr std::size_t kResidentSlice = 512;
@@ -34,8 +36,8 @@ tl::unexpected<Error> refuse(std::string message) {
 
 // What is needed beside experts and memory of texts.
 std::uint64_t base_bytes(const WeightPlan& plan) {
-  return plan.model.dense + plan.model.engram_resident + plan.read_buffers + plan.program_bytes +
-         std::max(plan.work_bytes, plan.model.load_scratch);
+  return plan.model.dense + plan.head_copy_bytes + plan.model.engram_resident + plan.read_buffers +
+         plan.program_bytes + std::max(plan.work_bytes, plan.model.load_scratch);
 }
 
 std::size_t streamed_slice(const WeightPlan& plan) {
@@ -49,14 +51,15 @@ void set_slice(WeightPlan& plan, std::size_t tokens) {
   plan.work_bytes = tokens * plan.model.work_per_row;
 }
 
-Status check_working_set(const WeightPlan& plan, const model::V41Config& config) {
+Status check_working_set(const WeightPlan& plan) {
   if (plan.expert_bytes >= plan.working_set_bytes()) return {};
   return refuse(fmt::format(
       "{} for experts hold {} of them; a token goes through {} ({} in each of {} layers), of {} "
       "each: at least {} are needed",
       bytes_text(plan.expert_bytes),
-      plan.expert_bytes / std::max<std::uint64_t>(1, plan.model.expert), plan.working_set,
-      config.experts_per_token, config.layer_count, bytes_text(plan.model.expert),
+      plan.expert_bytes / std::max<std::uint64_t>(1, plan.model.expert), plan.model.token_experts,
+      plan.model.token_experts / std::max<std::uint64_t>(1, plan.model.expert_layers),
+      plan.model.expert_layers, bytes_text(plan.model.expert),
       bytes_text(plan.working_set_bytes())));
 }
 
@@ -75,6 +78,19 @@ Status check_available(const WeightPlan& plan) {
 // A share of what is left, or a little.
 std::uint64_t pool_share(std::uint64_t left, std::uint64_t part) {
   return std::max({left / part, std::min(left, kUsualPoolBytes), kLeastPoolBytes});
+}
+
+bool wants_head_copy(const WeightPlan& plan, const WeightPlanWishes& wishes) {
+  switch (wishes.head_copy) {
+    case HeadCopy::kWherePays:
+      return plan.model.head_copy >= kUsefulHeadCopy;
+    case HeadCopy::kAlways:
+      return plan.model.head_copy > 0;
+    case HeadCopy::kNever:
+    case HeadCopy::kCount:
+      break;
+  }
+  return false;
 }
 
 // Everything in memory. The memory of texts gets a quarter of what is left.
@@ -135,20 +151,28 @@ double WeightPlan::tokens_per_second(const ReadRates& rates, double miss) const 
   return 1.0 / std::max(compute, disk);
 }
 
-Result<WeightPlan> plan_weights(const model::V41Config& config, const model::V41Bytes& bytes,
-                                const cache::KvLayout& layout, const WeightPlanWishes& wishes) {
-  const WeightPlan empty = {
-      .model = bytes,
-      .available_bytes = wishes.available_bytes,
-      .experts = static_cast<std::uint64_t>(config.layer_count * config.expert_count),
-      .working_set = static_cast<std::uint64_t>(config.layer_count * config.experts_per_token),
-      .bytes_per_token = layout.bytes_per_token(),
-      .program_bytes = kProgramBytes};
+Result<WeightPlan> plan_weights(const model::WeightBytes& bytes, const cache::KvLayout& layout,
+                                const WeightPlanWishes& wishes) {
+  const WeightPlan empty = {.model = bytes,
+                            .available_bytes = wishes.available_bytes,
+                            .bytes_per_token = layout.bytes_per_token(),
+                            .program_bytes = kProgramBytes};
   const WeightPlan resident = resident_plan(empty, wishes);
   const bool wants_all = wishes.expert_bytes == 0 || wishes.expert_bytes >= resident.expert_bytes;
+  if (wants_all && wants_head_copy(empty, wishes)) {
+    WeightPlan with_copy = empty;
+    with_copy.head_copy_bytes = bytes.head_copy;
+    with_copy = resident_plan(with_copy, wishes);
+    if (fits(with_copy)) return with_copy;
+  }
   if (wants_all && fits(resident)) return resident;
+  if (!bytes.can_stream) {
+    LOCKET_TRY_STATUS(check_available(resident));
+    return refuse(
+        "experts of this generation cannot stay on disk: no budget for them can be given");
+  }
   WeightPlan plan = streamed_plan(empty, wishes);
-  LOCKET_TRY_STATUS(check_working_set(plan, config));
+  LOCKET_TRY_STATUS(check_working_set(plan));
   LOCKET_TRY_STATUS(check_available(plan));
   return plan;
 }
@@ -158,14 +182,18 @@ std::vector<std::string> describe_plan(const WeightPlan& plan, const ReadRates& 
   const auto add = [&](const char* name, std::string text) {
     lines.push_back(fmt::format("{:<22}{}", name, text));
   };
-  const model::V41Bytes& model = plan.model;
+  const model::WeightBytes& model = plan.model;
   add("weights of every token", fmt::format(" {} in memory", bytes_text(model.dense)));
   add("routed experts",
       plan.streams ? fmt::format(" {} of {} in memory ({} of {}), the others read from disk",
                                  bytes_text(plan.expert_bytes), bytes_text(plan.all_expert_bytes()),
-                                 plan.expert_bytes / model.expert, plan.experts)
+                                 plan.expert_bytes / model.expert, model.experts)
                    : fmt::format(" {} in memory, all {}", bytes_text(plan.all_expert_bytes()),
-                                 plan.experts));
+                                 model.experts));
+  if (plan.head_copy_bytes > 0) {
+    add("copy of the head",
+        fmt::format(" {} in memory, for greedy decoding", bytes_text(plan.head_copy_bytes)));
+  }
   if (model.engram_resident + model.engram_on_disk > 0) {
     add("Engram tables",
         fmt::format(" {} in memory, {} on disk, read by rows", bytes_text(model.engram_resident),

@@ -10,15 +10,23 @@
 
 #include "base/result.h"
 #include "cache/kv_layout.h"
-#include "model/generations/v41_bytes.h"
-#include "model/generations/v41_config.h"
+#include "model/weight_bytes.h"
 
 namespace locket::engine {
+
+// A compact copy of the head (half its size), with which greedy decoding reads half as much of it.
+enum class HeadCopy {
+  kWherePays,  // where the head is large, and everything else is in memory anyway
+  kAlways,
+  kNever,
+  kCount
+};
 
 struct WeightPlanWishes {
   std::uint64_t available_bytes = 0;  // memory that may be taken; 0: not known
   std::uint64_t expert_bytes = 0;     // of routed experts held in memory; 0: the plan says
   std::uint64_t pool_bytes = 0;       // of the memory of texts; 0: the plan says
+  HeadCopy head_copy = HeadCopy::kWherePays;
 };
 
 // Bytes a second; 0: not known.
@@ -28,23 +36,22 @@ struct ReadRates {
 };
 
 struct WeightPlan {
-  model::V41Bytes model;
+  model::WeightBytes model;
   std::uint64_t available_bytes = 0;  // 0: not known
-  std::uint64_t experts = 0;          // routed experts of all layers
-  std::uint64_t working_set = 0;      // of them, those that one token goes through
   bool streams = false;               // experts stay on disk, and a cache of them in memory
   std::uint64_t expert_bytes = 0;     // most bytes of experts held
   std::uint64_t read_buffers = 0;     // of those who read experts
+  std::uint64_t head_copy_bytes = 0;  // 0: there is none
   std::uint64_t pool_bytes = 0;       // most bytes of the memory of texts
   double bytes_per_token = 0;         // of that memory, for each token of a text
   std::size_t slice_tokens = 0;       // prompt tokens that go through a layer at once
   std::uint64_t work_bytes = 0;       // intermediate values of such a slice
   std::uint64_t program_bytes = 0;    // the program itself, tokenizer and bookkeeping
 
-  std::uint64_t all_expert_bytes() const { return experts * model.expert; }
+  std::uint64_t all_expert_bytes() const { return model.experts * model.expert; }
   // Memory of the experts that a token goes through, and what is read of them.
-  std::uint64_t working_set_bytes() const { return working_set * model.expert; }
-  std::uint64_t routed_token_bytes() const { return working_set * model.expert_read; }
+  std::uint64_t working_set_bytes() const { return model.token_experts * model.expert; }
+  std::uint64_t routed_token_bytes() const { return model.token_experts * model.expert_read; }
   // The most that the process takes; the memory of texts grows to its share only with use.
   std::uint64_t peak_bytes() const;
   // Tokens a second that reading the weights allows, if this share of the experts that a token goes
@@ -53,8 +60,7 @@ struct WeightPlan {
 };
 
 // kOverBudget, with the numbers: experts below one token's working set, or more than is available.
-[[nodiscard]] Result<WeightPlan> plan_weights(const model::V41Config& config,
-                                              const model::V41Bytes& bytes,
+[[nodiscard]] Result<WeightPlan> plan_weights(const model::WeightBytes& bytes,
                                               const cache::KvLayout& layout,
                                               const WeightPlanWishes& wishes);
 

@@ -25,6 +25,20 @@ void rotate_pairs(std::span<float> pairs, std::span<const float> cos, std::span<
   active_kernels().elementwise.rotate_pairs(pairs, cos, sin, direction, rounding);
 }
 
+void rotate_halves(std::span<float> values, std::span<const float> cos, std::span<const float> sin,
+                   RotaryDirection direction, Rounding rounding) {
+  const float sign = direction == RotaryDirection::kForward ? 1.0f : -1.0f;
+  const std::span<float> real = values.first(cos.size());
+  const std::span<float> imaginary = values.subspan(cos.size(), cos.size());
+  for (std::size_t i = 0; i < cos.size(); ++i) {
+    const float a = real[i];
+    const float b = imaginary[i];
+    const float s = sign * sin[i];
+    real[i] = round_value(a * cos[i] - b * s, rounding);
+    imaginary[i] = round_value(a * s + b * cos[i], rounding);
+  }
+}
+
 void swiglu(std::span<const float> gate, std::span<const float> up, float limit, float weight,
             Rounding rounding, std::span<float> out) {
   active_kernels().elementwise.swiglu(

@@ -10,30 +10,42 @@
 namespace locket::kernels {
 namespace {
 
+// The bytes of bfloat16 or float32 values.
+void append_floats(WeightFormat format, std::span<const float> values,
+                   std::vector<std::byte>& bytes) {
+  const std::ptrdiff_t skipped = format == WeightFormat::kBf16 ? 2 : 0;
+  for (const float value : values) {
+    const auto all = std::bit_cast<std::array<std::byte, 4>>(value);
+    bytes.insert(bytes.end(), all.begin() + skipped, all.end());
+  }
+}
+
+std::vector<std::byte> random_codes(WeightFormat format, std::size_t count, CheckDraws& draws) {
+  std::vector<std::byte> codes(count);
+  for (std::byte& code : codes) {
+    code = static_cast<std::byte>(draws.below(256));
+    const bool is_nan = (code & std::byte{0x7F}) == std::byte{0x7F};
+    if (format != WeightFormat::kFp4 && is_nan) code = std::byte{0x7E};
+  }
+  return codes;
+}
+
 WeightMatrix random_weights(WeightFormat format, std::size_t rows, std::size_t columns,
                             CheckDraws& draws) {
-  constexpr std::array<std::size_t, 4> kBits = {16, 8, 4, 32};
-  const std::size_t count = rows * columns;
   std::vector<std::byte> values;
   if (format == WeightFormat::kF32 || format == WeightFormat::kBf16) {
-    const std::size_t skipped = format == WeightFormat::kBf16 ? 2 : 0;
-    for (const float value : draws.bf16_values(count)) {
-      const auto bytes = std::bit_cast<std::array<std::byte, 4>>(value);
-      values.insert(values.end(), bytes.begin() + static_cast<std::ptrdiff_t>(skipped),
-                    bytes.end());
-    }
+    append_floats(format, draws.bf16_values(rows * columns), values);
   } else {
-    values.resize(count * kBits[static_cast<std::size_t>(format)] / 8);
-    for (std::byte& code : values) {
-      code = static_cast<std::byte>(draws.below(256));
-      const bool is_nan = (code & std::byte{0x7F}) == std::byte{0x7F};
-      if (format == WeightFormat::kFp8 && is_nan) code = std::byte{0x7E};
-    }
+    values = random_codes(format, rows * stored_row_bytes(format, columns), draws);
   }
-  const std::size_t scale_rows = format == WeightFormat::kFp8 ? (rows + 31) / 32 : rows;
+  const std::size_t scale_bytes = stored_scale_bytes(format, rows, columns);
   std::vector<std::byte> scales;
-  if (tile_scales(format) > 0) scales.resize(scale_rows * ((columns + 31) / 32));
-  for (std::byte& scale : scales) scale = draws.scale_code();
+  if (format == WeightFormat::kFp8F32) {
+    append_floats(format, draws.values(scale_bytes / sizeof(float)), scales);
+  } else {
+    scales.resize(scale_bytes);
+    for (std::byte& scale : scales) scale = draws.scale_code();
+  }
   Result<WeightMatrix> packed = pack_weights(
       {.format = format, .rows = rows, .columns = columns, .values = values, .scales = scales});
   LOCKET_CHECK(packed.has_value());
@@ -74,8 +86,8 @@ struct StoredSlots {
 };
 
 StoredSlots random_slots(std::size_t slots, std::size_t dim, CheckDraws& draws) {
-  constexpr std::array<RowFormat, 3> kFormats = {RowFormat::kFp4Main, RowFormat::kFp8,
-                                                 RowFormat::kF32};
+  constexpr std::array kFormats = {RowFormat::kFp4Main, RowFormat::kFp8,    RowFormat::kF32,
+                                   RowFormat::kBf16,    RowFormat::kMlaFp8, RowFormat::kV4Fp8};
   StoredSlots stored;
   std::vector<std::size_t> starts;
   for (std::size_t slot = 0; slot < slots; ++slot) {
@@ -93,23 +105,35 @@ StoredSlots random_slots(std::size_t slots, std::size_t dim, CheckDraws& draws) 
 
 CheckOutcome attention_case(const KernelTable& table, CheckDraws& draws) {
   const std::size_t heads = 1 + draws.below(6);
-  const std::size_t dim = 32 * (1 + draws.below(3));
+  const std::size_t width = 32 * (1 + draws.below(3));
   const std::size_t slots = 1 + draws.below(150);
   const Rounding rounding = draws.rounding();
+  // Rows that are key and value at once, or of which both are parts.
+  const bool is_whole = draws.flip();
+  const std::size_t dim = is_whole ? width : 1 + draws.below(width);
+  const std::size_t value_first = is_whole ? 0 : draws.below(width);
+  const std::size_t value_dim = is_whole ? width : 1 + draws.below(width - value_first);
   const std::vector<float> query = draws.values(heads * dim, rounding);
-  const std::vector<float> sink = draws.usual_values(heads);
-  const StoredSlots stored = random_slots(slots, dim, draws);
+  const std::vector<float> sink = draws.usual_values(draws.flip() ? heads : 0);
+  const StoredSlots stored = random_slots(slots, width, draws);
   const AttentionInput input = {.heads = heads,
                                 .head_dim = dim,
                                 .scale = 1.0f / std::sqrt(static_cast<float>(dim)),
                                 .query = query,
                                 .rows = stored.rows,
                                 .sink = sink,
-                                .rounding = rounding};
-  CheckOutcome outcome = {
-      .actual = std::vector<float>(heads * dim),
-      .expected = std::vector<float>(heads * dim),
-      .shape = check_shape({{"heads", heads}, {"dims", dim}, {"slots", slots}})};
+                                .rounding = rounding,
+                                .row_width = width,
+                                .value_first = value_first,
+                                .value_dim = value_dim};
+  CheckOutcome outcome = {.actual = std::vector<float>(heads * value_dim),
+                          .expected = std::vector<float>(heads * value_dim),
+                          .shape = check_shape({{"heads", heads},
+                                                {"dims", dim},
+                                                {"row values", width},
+                                                {"first value", value_first},
+                                                {"values", value_dim},
+                                                {"slots", slots}})};
   table.sparse_attention(input, outcome.actual);
   reference_kernels().sparse_attention(input, outcome.expected);
   return outcome;
@@ -165,13 +189,39 @@ CheckOutcome int8_case(const KernelTable& table, CheckDraws& draws) {
   return outcome;
 }
 
+// Sums of integers below 2^40, each as the two halves of its bits.
+CheckOutcome coarse_case(const KernelTable& table, CheckDraws& draws) {
+  const std::size_t rows = 1 + draws.below(70);
+  const std::size_t columns = 1 + draws.below(700);
+  const std::size_t tokens = 1 + draws.below(kMostCoarseRows);
+  WorkerPool workers(1);
+  const CoarseMatrix copy =
+      coarse_copy(random_weights(WeightFormat::kBf16, rows, columns, draws), workers);
+  const std::vector<float> x = draws.values(tokens * columns);
+  const CoarseRows input =
+      coarse_rows({.data = x.data(), .stride = columns, .tokens = tokens}, columns);
+  CheckOutcome outcome;
+  outcome.shape = check_shape({{"tokens", tokens}, {"rows", rows}, {"columns", columns}});
+  const std::size_t cut = draws.below(copy.row_groups());
+  const auto run = [&](const KernelTable& kernels, std::vector<float>& out) {
+    std::vector<std::int64_t> sums(tokens * copy.row_groups() * kCoarseLanes);
+    kernels.coarse_sums(copy, input, cut, copy.row_groups(), sums.data());
+    for (const std::int64_t sum : sums) append_exactly(static_cast<std::uint64_t>(sum), out);
+  };
+  run(table, outcome.actual);
+  run(reference_kernels(), outcome.expected);
+  return outcome;
+}
+
 constexpr CheckCase kProducts[] = {
     {"matmul bf16", matmul_case<WeightFormat::kBf16>},
     {"matmul fp8", matmul_case<WeightFormat::kFp8>},
+    {"matmul fp8, float32 scales", matmul_case<WeightFormat::kFp8F32>},
     {"matmul fp4", matmul_case<WeightFormat::kFp4>},
     {"matmul f32", matmul_case<WeightFormat::kF32>},
     {"matmul int8", int8_case},
     {"int8 quantizer", int8_rows_case},
+    {"coarse sums", coarse_case},
     {"sparse attention", attention_case},
 };
 

@@ -28,6 +28,7 @@ const KernelTable kReference = {
                 .round_to_bf16 = reference::round_to_bf16},
     .int8 = {.quantize_row = reference::quantize_int8_row,
              .matmul_groups = reference::int8_matmul_groups},
+    .coarse_sums = reference::coarse_sums,
 };
 
 const KernelTable* g_active = nullptr;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/coarse_matrix.h"
 #include "kernels/index_scan.h"
 #include "kernels/index_scores.h"
 #include "kernels/int8_matmul.h"
@@ -71,6 +72,9 @@ struct KernelTable {
   ElementwiseKernels elementwise;
   StreamKernels streams;
   Int8Functions int8;
+  // Exact sums of code products for row groups [first, last): out [tokens][(last - first) * 16].
+  void (*coarse_sums)(const CoarseMatrix& w, const CoarseRows& x, std::size_t first,
+                      std::size_t last, std::int64_t* out);
 };
 
 // Plain scalar code; the specification of every other table.

@@ -47,17 +47,34 @@ constexpr std::size_t step_position(std::size_t step) {
   return step / 8 * 8 + kOrderOfEight[step % 8];
 }
 
+// The sum of the group that begins at `group`, from zero.
+template <class A, class B>
+float group_sum(std::size_t group, std::size_t count, const A& a, const B& b) {
+  float sum = 0.0f;
+  for (std::size_t step = 0; step < kSumGroup; ++step) {
+    const std::size_t k = group + step_position(step);
+    if (k < count) sum = dot_step(a(k), b(k), sum);
+  }
+  return sum;
+}
+
 // sum over k < count of a(k) * b(k), in the stated order. `a` and `b` are callables.
 template <class A, class B>
 float ordered_dot(std::size_t count, const A& a, const B& b) {
   float total = 0.0f;
   for (std::size_t group = 0; group < count; group += kSumGroup) {
-    float sum = 0.0f;
-    for (std::size_t step = 0; step < kSumGroup; ++step) {
-      const std::size_t k = group + step_position(step);
-      if (k < count) sum = dot_step(a(k), b(k), sum);
-    }
-    total = flush_denormal(total + sum);
+    total = flush_denormal(total + group_sum(group, count, a, b));
+  }
+  return total;
+}
+
+// The same where a group's products are scaled as one: total = fma(sum of the group, scale, total).
+// `scale` takes the first k of a group.
+template <class A, class B, class S>
+float scaled_dot(std::size_t count, const A& a, const B& b, const S& scale) {
+  float total = 0.0f;
+  for (std::size_t group = 0; group < count; group += kSumGroup) {
+    total = dot_step(group_sum(group, count, a, b), scale(group), total);
   }
   return total;
 }

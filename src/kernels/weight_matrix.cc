@@ -1,10 +1,14 @@
 #include "kernels/weight_matrix.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 
 #include "base/check.h"
+#include "kernels/cpu/fp4_pack.h"
+#include "kernels/fp8_tile.h"
 #include "numerics/bf16.h"
 #include "numerics/e8m0.h"
 #include "numerics/fp4_e2m1.h"
@@ -15,6 +19,12 @@ namespace {
 
 constexpr std::size_t kTileRows = 16;
 constexpr std::size_t kTileColumns = 32;
+constexpr std::size_t kF32ScaleTileRows = 128 / kTileRows;        // tiles that one float32 scale
+constexpr std::size_t kF32ScaleTileColumns = 128 / kTileColumns;  // of kFp8F32 is for
+
+constexpr bool holds_fp8(WeightFormat format) {
+  return format == WeightFormat::kFp8 || format == WeightFormat::kFp8F32;
+}
 
 // Byte (kFp8), half-word (kBf16) or float (kF32) index of element (row, column) inside its tile.
 constexpr std::size_t element_index(WeightFormat format, std::size_t row, std::size_t column) {
@@ -26,7 +36,8 @@ constexpr std::size_t element_index(WeightFormat format, std::size_t row, std::s
     case WeightFormat::kBf16:
       return ((eight * 4 + pair) * kTileRows + row) * 2 + high;
     case WeightFormat::kFp8:
-      return ((eight * 2 + pair / 2) * kTileRows + row) * 4 + (pair % 2) * 2 + high;
+    case WeightFormat::kFp8F32:
+      return fp8_tile_place(row, column);
     case WeightFormat::kFp4:
       return (eight * kTileRows + row) * 8 + in_eight;
     case WeightFormat::kF32:
@@ -37,15 +48,27 @@ constexpr std::size_t element_index(WeightFormat format, std::size_t row, std::s
   return 0;
 }
 
+// The bytes of tiles for all codes; those of NaN are never looked up.
+constexpr std::array<std::byte, 256> kFp8TileBytes = [] {
+  std::array<std::byte, 256> bytes = {};
+  for (unsigned code = 0; code < 256; ++code) {
+    bytes[code] = std::byte{to_fp8_tile(static_cast<std::uint8_t>(code))};
+  }
+  return bytes;
+}();
+
 // One row of values in the columns of one tile. FP4 goes by double words, which keep their order.
 template <WeightFormat format>
 void copy_columns(const std::byte* source, std::size_t lane, std::size_t columns, std::byte* tile) {
-  constexpr std::size_t kElementBytes = format == WeightFormat::kFp8    ? 1
-                                        : format == WeightFormat::kBf16 ? 2
-                                                                        : 4;
+  constexpr std::size_t kElementBytes = format == WeightFormat::kBf16 ? 2 : 4;
   if constexpr (format == WeightFormat::kFp4) {
     for (std::size_t eight = 0; eight < columns / 8; ++eight) {
       std::memcpy(tile + (eight * kTileRows + lane) * 4, source + eight * 4, 4);
+    }
+  } else if constexpr (format == WeightFormat::kFp8) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      tile[fp8_tile_place(lane, column)] =
+          kFp8TileBytes[std::to_integer<std::size_t>(source[column])];
     }
   } else {
     for (std::size_t column = 0; column < columns; ++column) {
@@ -81,8 +104,12 @@ void copy_row_group(WeightFormat format, std::span<const std::byte> values, std:
     case WeightFormat::kBf16:
       return copy_row_group<WeightFormat::kBf16>(values, columns, tiles);
     case WeightFormat::kFp8:
+    case WeightFormat::kFp8F32:
       return copy_row_group<WeightFormat::kFp8>(values, columns, tiles);
     case WeightFormat::kFp4:
+      if (values.size() == kTileRows * stored_row_bytes(format, columns)) {
+        return cpu::pack_fp4_group(values, tiles);
+      }
       return copy_row_group<WeightFormat::kFp4>(values, columns, tiles);
     case WeightFormat::kF32:
       return copy_row_group<WeightFormat::kF32>(values, columns, tiles);
@@ -90,6 +117,18 @@ void copy_row_group(WeightFormat format, std::span<const std::byte> values, std:
       break;
   }
   LOCKET_CHECK(false);
+}
+
+void copy_f32_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
+  const std::size_t column_groups = matrix.column_groups();
+  const std::size_t across = (column_groups + kF32ScaleTileColumns - 1) / kF32ScaleTileColumns;
+  std::byte* target = matrix.scales.data();
+  for (std::size_t row = 0; row < matrix.row_groups(); ++row) {
+    const std::byte* source = scales.data() + row / kF32ScaleTileRows * across * sizeof(float);
+    for (std::size_t column = 0; column < column_groups; ++column, target += sizeof(float)) {
+      std::memcpy(target, source + column / kF32ScaleTileColumns * sizeof(float), sizeof(float));
+    }
+  }
 }
 
 void copy_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
@@ -113,6 +152,8 @@ void copy_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
         lane[group * kTileRows] = source[group];
       }
     }
+  } else if (matrix.format == WeightFormat::kFp8F32) {
+    copy_f32_scales(scales, matrix);
   }
 }
 
@@ -125,6 +166,28 @@ std::ptrdiff_t find_nan_scale(std::span<const std::byte> scales) {
   return found == nullptr ? -1 : found - scales.data();
 }
 
+float fp8_value(std::byte tile_byte) {
+  return numerics::to_float(
+      numerics::Fp8E4m3{from_fp8_tile(std::to_integer<std::uint8_t>(tile_byte))});
+}
+
+float float_at(const std::byte* bytes) {
+  float value = 0.0f;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+Status check_f32_scales(std::span<const std::byte> scales) {
+  for (std::size_t i = 0; i < scales.size() / sizeof(float); ++i) {
+    const float scale = float_at(scales.data() + i * sizeof(float));
+    if (std::isfinite(scale)) continue;
+    return fail(ErrorCode::kBadCheckpoint, "scale " + std::to_string(i) + " is " +
+                                               (std::isnan(scale) ? "NaN" : "infinite") +
+                                               " (float32)");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::size_t stored_row_bytes(WeightFormat format, std::size_t columns) {
@@ -132,6 +195,7 @@ std::size_t stored_row_bytes(WeightFormat format, std::size_t columns) {
     case WeightFormat::kBf16:
       return columns * 2;
     case WeightFormat::kFp8:
+    case WeightFormat::kFp8F32:
       return columns;
     case WeightFormat::kFp4:
       return columns / 2;
@@ -147,6 +211,9 @@ std::size_t stored_scale_bytes(WeightFormat format, std::size_t rows, std::size_
   const std::size_t column_groups = (columns + 31) / 32;
   if (format == WeightFormat::kFp8) return (rows + 31) / 32 * column_groups;
   if (format == WeightFormat::kFp4) return rows * column_groups;
+  if (format == WeightFormat::kFp8F32) {
+    return (rows + 127) / 128 * ((columns + 127) / 128) * sizeof(float);
+  }
   return 0;
 }
 
@@ -154,7 +221,7 @@ std::size_t packed_bytes(WeightFormat format, std::size_t rows, std::size_t colu
   const std::size_t tile_count =
       ((rows + kTileRows - 1) / kTileRows) * ((columns + kTileColumns - 1) / kTileColumns);
   return tensor::AlignedBuffer::taken_by_two(tile_count * tile_bytes(format),
-                                             tile_count * tile_scales(format));
+                                             tile_count * tile_scale_bytes(format));
 }
 
 WeightMatrix unpacked_matrix(WeightFormat format, std::size_t rows, std::size_t columns) {
@@ -162,8 +229,8 @@ WeightMatrix unpacked_matrix(WeightFormat format, std::size_t rows, std::size_t 
   WeightMatrix matrix{
       .format = format, .rows = rows, .columns = columns, .tiles = {}, .scales = {}};
   const std::size_t tile_count = matrix.row_groups() * matrix.column_groups();
-  auto buffers =
-      tensor::AlignedBuffer::two(tile_count * tile_bytes(format), tile_count * tile_scales(format));
+  auto buffers = tensor::AlignedBuffer::two(tile_count * tile_bytes(format),
+                                            tile_count * tile_scale_bytes(format));
   matrix.tiles = std::move(buffers[0]);
   matrix.scales = std::move(buffers[1]);
   return matrix;
@@ -175,7 +242,7 @@ Status pack_values(std::span<const std::byte> values, std::size_t first_row, Wei
   LOCKET_CHECK(first_row % kTileRows == 0 && values.size() == rows * row_bytes);
   LOCKET_CHECK(first_row + rows <= matrix.rows);
   LOCKET_CHECK(rows % kTileRows == 0 || first_row + rows == matrix.rows);
-  if (matrix.format == WeightFormat::kFp8) {
+  if (holds_fp8(matrix.format)) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if ((std::to_integer<unsigned>(values[i]) & 0x7Fu) != 0x7Fu) continue;
       return fail(ErrorCode::kBadCheckpoint,
@@ -193,7 +260,9 @@ Status pack_values(std::span<const std::byte> values, std::size_t first_row, Wei
 
 Status pack_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
   LOCKET_CHECK(scales.size() == stored_scale_bytes(matrix.format, matrix.rows, matrix.columns));
-  const std::ptrdiff_t nan = find_nan_scale(scales);
+  const bool are_floats = matrix.format == WeightFormat::kFp8F32;
+  if (are_floats) LOCKET_TRY_STATUS(check_f32_scales(scales));
+  const std::ptrdiff_t nan = are_floats ? -1 : find_nan_scale(scales);
   if (nan >= 0) {
     return fail(ErrorCode::kBadCheckpoint,
                 "scale " + std::to_string(nan) + " is NaN (E8M0 code 255)");
@@ -214,7 +283,7 @@ Result<WeightMatrix> pack_weights(const StoredMatrix& stored) {
 float weight_at(const WeightMatrix& matrix, std::size_t row, std::size_t column) {
   const std::size_t tile_number = row / kTileRows * matrix.column_groups() + column / kTileColumns;
   const std::byte* tile = matrix.tiles.data() + tile_number * tile_bytes(matrix.format);
-  const std::byte* scales = matrix.scales.data() + tile_number * tile_scales(matrix.format);
+  const std::byte* scales = matrix.scales.data() + tile_number * tile_scale_bytes(matrix.format);
   const std::size_t index = element_index(matrix.format, row % kTileRows, column % kTileColumns);
   const auto scale = [&](std::size_t at) {
     return numerics::to_float(numerics::E8m0{std::to_integer<std::uint8_t>(scales[at])});
@@ -226,23 +295,34 @@ float weight_at(const WeightMatrix& matrix, std::size_t row, std::size_t column)
       return numerics::to_float(value);
     }
     case WeightFormat::kFp8:
-      return numerics::to_float(numerics::Fp8E4m3{std::to_integer<std::uint8_t>(tile[index])}) *
-             scale(0);
+      return fp8_value(tile[index]) * scale(0);
+    case WeightFormat::kFp8F32:
+      return fp8_value(tile[index]) * float_at(scales);
     case WeightFormat::kFp4: {
       const auto byte = std::to_integer<std::uint8_t>(tile[index / 2]);
       const numerics::Fp4E2m1 code =
           index % 2 == 0 ? numerics::even_fp4(byte) : numerics::odd_fp4(byte);
       return numerics::to_float(code) * scale(row % kTileRows);
     }
-    case WeightFormat::kF32: {
-      float value = 0.0f;
-      std::memcpy(&value, tile + index * 4, 4);
-      return value;
-    }
+    case WeightFormat::kF32:
+      return float_at(tile + index * 4);
     case WeightFormat::kCount:
       break;
   }
   LOCKET_CHECK(false);
+}
+
+float code_at(const WeightMatrix& matrix, std::size_t row, std::size_t column) {
+  LOCKET_DCHECK(matrix.format == WeightFormat::kFp8F32);
+  const std::size_t tile_number = row / kTileRows * matrix.column_groups() + column / kTileColumns;
+  const std::byte* tile = matrix.tiles.data() + tile_number * tile_bytes(matrix.format);
+  return fp8_value(tile[fp8_tile_place(row % kTileRows, column % kTileColumns)]);
+}
+
+float scale_at(const WeightMatrix& matrix, std::size_t row, std::size_t column) {
+  LOCKET_DCHECK(matrix.format == WeightFormat::kFp8F32);
+  const std::size_t tile_number = row / kTileRows * matrix.column_groups() + column / kTileColumns;
+  return float_at(matrix.scales.data() + tile_number * sizeof(float));
 }
 
 }  // namespace locket::kernels

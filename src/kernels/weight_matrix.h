@@ -6,11 +6,14 @@
 // order:
 //
 //   kBf16  16 vectors of 16 dwords: vector 4i + q, lane r = (w[r][8i + q], w[r][8i + q + 4])
-//   kFp8    8 vectors of 16 dwords: vector 2i + h, lane r = bytes w[r][8i + 2h], w[r][8i + 2h + 4],
-//           w[r][8i + 2h + 1], w[r][8i + 2h + 5]; one E8M0 scale a tile
+//   kFp8    8 vectors of 64 bytes, codes and places as fp8_tile.h has them; one E8M0 scale a tile
 //   kFp4    4 vectors of 16 dwords: vector i, lane r = codes w[r][8i .. 8i + 7], low nibble first;
 //           16 E8M0 scales a tile, one a row (padded rows: 1)
 //   kF32   32 vectors of 16 floats: vector k, lane r = w[r][k]
+//   kFp8F32  tiles as kFp8; one float32 scale a tile
+//
+// A scale of kFp8F32 is no power of two, so that code * scale is not exact: the products of a group
+// of 32 are those of the codes, and the scale multiplies their sum (sum_order.h, scaled_dot).
 //
 // Immutable after packing; thread-safe.
 #pragma once
@@ -29,6 +32,7 @@ enum class WeightFormat {
   kFp8,   // E4M3, one E8M0 scale per 32 x 32
   kFp4,   // E2M1, one E8M0 scale per row and 32 columns
   kF32,
+  kFp8F32,  // E4M3, one float32 scale per 128 x 128
   kCount
 };
 
@@ -38,6 +42,7 @@ constexpr std::size_t tile_bytes(WeightFormat format) {
     case WeightFormat::kBf16:
       return 16 * 32 * 2;
     case WeightFormat::kFp8:
+    case WeightFormat::kFp8F32:
       return 16 * 32;
     case WeightFormat::kFp4:
       return 16 * 32 / 2;
@@ -49,13 +54,15 @@ constexpr std::size_t tile_bytes(WeightFormat format) {
   return 0;
 }
 
-// Scales of one tile.
-constexpr std::size_t tile_scales(WeightFormat format) {
+// Bytes of the scales of one tile.
+constexpr std::size_t tile_scale_bytes(WeightFormat format) {
   switch (format) {
     case WeightFormat::kFp8:
       return 1;
     case WeightFormat::kFp4:
       return 16;
+    case WeightFormat::kFp8F32:
+      return sizeof(float);
     case WeightFormat::kBf16:
     case WeightFormat::kF32:
     case WeightFormat::kCount:
@@ -69,7 +76,7 @@ struct WeightMatrix {
   std::size_t rows = 0;
   std::size_t columns = 0;
   tensor::AlignedBuffer tiles;   // [row groups, column groups, tile]
-  tensor::AlignedBuffer scales;  // [row groups, column groups, tile_scales]
+  tensor::AlignedBuffer scales;  // [row groups, column groups, tile_scale_bytes]
 
   std::size_t row_groups() const { return (rows + 15) / 16; }
   std::size_t column_groups() const { return (columns + 31) / 32; }
@@ -77,7 +84,8 @@ struct WeightMatrix {
 };
 
 // The checkpoint's bytes of a matrix, row-major. `scales` is empty for kBf16 and kF32;
-// [ceil(rows / 32), ceil(columns / 32)] for kFp8; [rows, columns / 32] for kFp4.
+// [ceil(rows / 32), ceil(columns / 32)] for kFp8; [rows, columns / 32] for kFp4; float32
+// [ceil(rows / 128), ceil(columns / 128)] for kFp8F32.
 struct StoredMatrix {
   WeightFormat format = WeightFormat::kF32;
   std::size_t rows = 0;
@@ -86,7 +94,8 @@ struct StoredMatrix {
   std::span<const std::byte> scales;
 };
 
-// kBadCheckpoint if a scale is NaN (code 255) or an E4M3 code is NaN: no output may come from it.
+// kBadCheckpoint if a scale is NaN (code 255, or a float32 that is not finite) or an E4M3 code is
+// NaN: no output may come from it.
 [[nodiscard]] Result<WeightMatrix> pack_weights(const StoredMatrix& stored);
 
 // The same in pieces, for weights that come from disk piece by piece: a matrix without content,
@@ -106,7 +115,11 @@ std::size_t packed_bytes(WeightFormat format, std::size_t rows, std::size_t colu
 std::size_t stored_row_bytes(WeightFormat format, std::size_t columns);
 std::size_t stored_scale_bytes(WeightFormat format, std::size_t rows, std::size_t columns);
 
-// Weight (row, column) as float32, exact; the specification of the layout.
+// Weight (row, column) as float32; the specification of the layout. Exact, but rounded for kFp8F32,
+// whose products go by code and scale.
 float weight_at(const WeightMatrix& matrix, std::size_t row, std::size_t column);
+// REQUIRES: kFp8F32.
+float code_at(const WeightMatrix& matrix, std::size_t row, std::size_t column);
+float scale_at(const WeightMatrix& matrix, std::size_t row, std::size_t column);
 
 }  // namespace locket::kernels

@@ -49,6 +49,18 @@ void norm_rows(ForwardContext& context, float eps, const std::vector<float>& wei
   });
 }
 
+void norm_heads(ForwardContext& context, const Csa2Config& config, tensor::FloatMatrix& heads) {
+  for_each_row(context, heads.rows(), heads.columns() * kWorkPerNormedValue, [&](std::size_t i) {
+    for (std::size_t head = 0; head < config.heads; ++head) {
+      const auto values = heads.row(i).subspan(head * config.head_dim, config.head_dim);
+      const float factor = kernels::reciprocal_rms(values, config.norm_eps);
+      for (float& value : values) {
+        value = kernels::round_value(value * factor, context.numerics.rounding());
+      }
+    }
+  });
+}
+
 // Where the rows of the slots come from.
 struct SlotSources {
   const std::vector<WindowRows>& windows;  // [parts]
@@ -245,6 +257,7 @@ tensor::FloatMatrix csa2_attention(ForwardContext& context, const Csa2Config& co
   norm_rows(context, config.norm_eps, weights.q_norm, latent);
   latent = quantize_activations(context, latent);
   tensor::FloatMatrix query = rounded_linear(context, weights.wq_b, latent);
+  if (config.query_norm == Csa2Config::QueryNorm::kPerHead) norm_heads(context, config, query);
   rotate_heads(context, config, step, RotaryDirection::kForward, query);
 
   tensor::FloatMatrix rows = rounded_linear(context, weights.wkv, input);

@@ -1,7 +1,8 @@
 // CSA2 attention: low-rank queries over one shared latent per row that is key and value at once;
 // every position reads its window (the newest positions of this layer) and the selected rows of the
 // compressed memory, in one softmax with a learned sink per head; the output is rotated back and
-// projected by groups. Report 2.2; official model.py, Attention.
+// projected by groups. Report 2.2; official model.py, Attention. V4 has the same mechanism with a
+// norm of every query head; what its rows are and which are read is a matter of the layer.
 //
 // u [positions, hidden] -> [positions, hidden].
 #pragma once
@@ -27,6 +28,8 @@ struct Csa2Config {
   std::int64_t window = 0;
   std::int64_t ratio = 0;  // 0: window only
   float norm_eps = 0;
+  // kPerHead: every head of a query is divided by its own root mean square.
+  enum class QueryNorm { kNone, kPerHead } query_norm = QueryNorm::kNone;
   bool selects_rows = false;
   IndexerConfig indexer = {};  // if selects_rows
 };

@@ -56,13 +56,7 @@ class Load {
   std::span<const TensorPiece> pieces() const { return pieces_; }
 
   void take(std::size_t piece, const Result<std::span<const std::byte>>& bytes) {
-    std::call_once(has_room_, [this] {
-      make_room(stored_.gate, target_.gate);
-      make_room(stored_.up, target_.up);
-      make_room(stored_.down, target_.down);
-    });
-    Status status =
-        bytes ? places_[piece].pack(*bytes) : Status(tl::make_unexpected(bytes.error()));
+    Status status = bytes ? pack(piece, *bytes) : Status(tl::make_unexpected(bytes.error()));
     if (!status) {
       const std::lock_guard lock(mutex_);
       if (first_error_) first_error_ = std::move(status);
@@ -71,6 +65,15 @@ class Load {
   }
 
  private:
+  Status pack(std::size_t piece, std::span<const std::byte> bytes) {
+    std::call_once(has_room_, [this] {
+      make_room(stored_.gate, target_.gate);
+      make_room(stored_.up, target_.up);
+      make_room(stored_.down, target_.down);
+    });
+    return places_[piece].pack(bytes);
+  }
+
   void add(const StoredWeight& stored, kernels::WeightMatrix& matrix) {
     if (stored.scale) {
       const auto bytes = static_cast<std::size_t>(stored.scale->byte_count());
@@ -102,13 +105,17 @@ class Load {
 
 }  // namespace
 
-void load_expert(checkpoint::TensorReads& reads, const StoredExpert& stored, ExpertWeights& target,
-                 std::function<void(Status)> done) {
+checkpoint::TensorReads::Ticket load_expert(checkpoint::TensorReads& reads,
+                                            const StoredExpert& stored, ExpertWeights& target,
+                                            std::function<void(Status)> done,
+                                            checkpoint::TensorReads::Turn turn) {
   const auto load = std::make_shared<Load>(stored, target, std::move(done));
-  reads.read(load->pieces(),
-             [load](std::size_t piece, const Result<std::span<const std::byte>>& bytes) {
-               load->take(piece, bytes);
-             });
+  return reads.read(
+      load->pieces(),
+      [load](std::size_t piece, const Result<std::span<const std::byte>>& bytes) {
+        load->take(piece, bytes);
+      },
+      turn);
 }
 
 }  // namespace locket::model

@@ -24,9 +24,12 @@ struct StoredExpert {
 
 // Queues the reads and returns at once. `done` is called once, by a background thread, when all of
 // the expert lies in `target`, or with the first error, which names tensor and file: `target` is
-// then without meaning. The memory of `target` is used again if the shapes are the same.
+// then without meaning. The memory of `target` is used again if the shapes are the same. Who
+// cancels the ticket may get the call (kCancelled) in his own thread.
 // REQUIRES: `stored` and `target` stay where they are, and nobody looks at `target`, until then.
-void load_expert(checkpoint::TensorReads& reads, const StoredExpert& stored, ExpertWeights& target,
-                 std::function<void(Status)> done);
+checkpoint::TensorReads::Ticket load_expert(
+    checkpoint::TensorReads& reads, const StoredExpert& stored, ExpertWeights& target,
+    std::function<void(Status)> done,
+    checkpoint::TensorReads::Turn turn = checkpoint::TensorReads::Turn::kNow);
 
 }  // namespace locket::model

@@ -24,11 +24,13 @@ class ResidentExperts : public ExpertSource {
  public:
   explicit ResidentExperts(std::vector<std::vector<ExpertWeights>> layers)
       : layers_(std::move(layers)) {
-    LOCKET_CHECK(!layers_.empty() && !layers_.front().empty());
-    for (const auto& experts : layers_) LOCKET_CHECK(experts.size() == expert_count());
+    LOCKET_CHECK(!layers_.empty() && !layers_.back().empty());
+    for (const auto& experts : layers_) {
+      LOCKET_CHECK(experts.empty() || experts.size() == expert_count());
+    }
   }
 
-  std::size_t expert_count() const override { return layers_.front().size(); }
+  std::size_t expert_count() const override { return layers_.back().size(); }
   std::size_t experts_at_once() const override { return expert_count(); }
 
   std::unique_ptr<Lease> fetch(std::int64_t layer, std::span<const std::int32_t> ids) override {

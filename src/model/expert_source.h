@@ -27,7 +27,7 @@ class ExpertSource {
   ExpertSource& operator=(const ExpertSource&) = delete;
   virtual ~ExpertSource() = default;
 
-  // Of every layer.
+  // Of every layer that has some.
   virtual std::size_t expert_count() const = 0;
 
   // Most experts that one fetch() may name; at least 1. A step that needs more asks for them group
@@ -47,14 +47,25 @@ class ExpertSource {
     // The weights of the index-th expert that was asked for; returns when they are there, so that
     // the first may be computed while others are on their way. Errors of reading them.
     [[nodiscard]] virtual Result<const ExpertWeights*> wait(std::size_t index) = 0;
+    // Of `indices`, the one to go on with: one that is ready, as soon as there is one. A source
+    // that cannot tell says the first. REQUIRES: not empty.
+    virtual std::size_t wait_any(std::span<const std::size_t> indices) { return indices.front(); }
   };
 
   // Starts to fetch these experts of `layer`, all at once. `ids`: ascending, no duplicates, at most
   // experts_at_once(). One caller at a time.
   virtual std::unique_ptr<Lease> fetch(std::int64_t layer, std::span<const std::int32_t> ids) = 0;
+
+  // Whether expect() is of any use.
+  virtual bool reads_ahead() const { return false; }
+  // A guess of what the next fetch() of `layer` will name, likeliest first, no duplicates: those
+  // may be read meanwhile, after everything that a lease waits for. Takes the place of an earlier
+  // guess. The same caller as fetch(); returns at once.
+  virtual void expect(std::int64_t /*layer*/, std::span<const std::int32_t> /*ids*/) {}
 };
 
-// All experts in memory: [layers][experts]. Thread-safe, nothing ever fails.
+// All experts in memory: [layers][experts]; the first layers may have none. Thread-safe, nothing
+// ever fails.
 std::unique_ptr<ExpertSource> resident_experts(std::vector<std::vector<ExpertWeights>> layers);
 
 }  // namespace locket::model

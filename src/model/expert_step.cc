@@ -148,14 +148,23 @@ void add_row(std::span<const float> values, std::span<float> target) {
   for (; i < values.size(); ++i) target[i] += values[i];
 }
 
+// The experts whose outputs are still to be computed.
+std::vector<const ExpertRows*> without_output(std::span<const ExpertRows> experts) {
+  std::vector<const ExpertRows*> found;
+  for (const ExpertRows& expert : experts) {
+    if (expert.projected == nullptr) found.push_back(&expert);
+  }
+  return found;
+}
+
 // The gated rows of all experts that take int8; the other rows are left out.
 kernels::Int8Matrix quantize_gated(const ForwardContext& context,
-                                   std::span<const ExpertRows> experts,
+                                   std::span<const ExpertRows* const> experts,
                                    const tensor::FloatMatrix& gated) {
   std::vector<std::size_t> rows;
-  for (const ExpertRows& expert : experts) {
-    for (std::size_t i = 0; i < expert.tokens.size() && expert.int8_input != nullptr; ++i) {
-      rows.push_back(expert.first_row + i);
+  for (const ExpertRows* expert : experts) {
+    for (std::size_t i = 0; i < expert->tokens.size() && expert->int8_input != nullptr; ++i) {
+      rows.push_back(expert->first_row + i);
     }
   }
   kernels::Int8Matrix codes;
@@ -169,49 +178,69 @@ kernels::Int8Matrix quantize_gated(const ForwardContext& context,
 
 struct DownTask {
   const ForwardContext& context;
-  std::span<const ExpertRows> experts;
   const tensor::FloatMatrix& gated;
   const kernels::Int8Matrix& int8_gated;
-  Rounding last;
-  float* outputs;  // [most tokens, hidden], every thread in its own columns
-  tensor::FloatMatrix& sum;
 };
 
-// Row groups of a down projection, into the task's outputs.
-void multiply_down(const DownTask& task, const ExpertRows& expert, Share groups) {
+// Columns of the outputs of one expert, row by row.
+struct Outputs {
+  float* rows;  // [tokens of the expert, width]
+  std::size_t width;
+  Share groups;  // of 16 columns each
+
+  std::size_t first() const { return groups.begin * kGroupRows; }
+  std::span<float> row(std::size_t token) const {
+    const std::size_t end = std::min(groups.end * kGroupRows, width);
+    return {rows + token * width + first(), end - first()};
+  }
+};
+
+// Row groups of a down projection, rounded.
+void multiply_down(const DownTask& task, const ExpertRows& expert, const Outputs& outputs) {
   const WeightMatrix& down = expert.weights->down;
   const std::size_t tokens = expert.tokens.size();
-  const std::size_t width = task.sum.columns();
+  const auto [rows, width, groups] = outputs;
   const kernels::KernelTable& table = kernels::active_kernels();
   if (expert.int8_input != nullptr) {
     const kernels::Int8Rows x = task.int8_gated.rows().part(expert.first_row, tokens);
-    table.int8.matmul_groups(down, x, task.outputs, width, groups.begin, groups.end);
-    return;
+    table.int8.matmul_groups(down, x, rows, width, groups.begin, groups.end);
+  } else {
+    const ActivationRows x = {.data = task.gated.row(expert.first_row).data(),
+                              .stride = task.gated.columns(),
+                              .tokens = tokens,
+                              .values = task.context.numerics.activation_values()};
+    table.matmul_groups(down, x, rows, width, groups.begin, groups.end);
   }
-  const ActivationRows x = {.data = task.gated.row(expert.first_row).data(),
-                            .stride = task.gated.columns(),
-                            .tokens = tokens,
-                            .values = task.context.numerics.activation_values()};
-  table.matmul_groups(down, x, task.outputs, width, groups.begin, groups.end);
+  const Rounding rounding = task.context.numerics.rounding();
+  for (std::size_t row = 0; row < tokens; ++row) round_row(outputs.row(row), rounding);
 }
 
+struct AddTask {
+  DownTask down;
+  std::span<const ExpertRows> experts;
+  Rounding last;
+  float* scratch;  // [most tokens, hidden], every thread in its own columns
+  tensor::FloatMatrix& sum;
+};
+
 // Columns of the sum that row groups `groups` of all down projections make.
-void add_groups(const DownTask& task, Share groups) {
+void add_groups(const AddTask& task, Share groups) {
   const std::size_t width = task.sum.columns();
-  const std::size_t first = groups.begin * kGroupRows;
-  const std::size_t count = std::min(groups.end * kGroupRows, width) - first;
-  const Rounding rounding = task.context.numerics.rounding();
+  Outputs outputs = {.rows = task.scratch, .width = width, .groups = groups};
+  const std::size_t count = outputs.row(0).size();
   for (const ExpertRows& expert : task.experts) {
-    multiply_down(task, expert, groups);
+    if (expert.projected == nullptr) multiply_down(task.down, expert, outputs);
     for (std::size_t row = 0; row < expert.tokens.size(); ++row) {
-      const std::span<float> output(task.outputs + row * width + first, count);
-      round_row(output, rounding);
-      add_row(output, task.sum.row(expert.tokens[row]).subspan(first, count));
+      const std::span<const float> values =
+          expert.projected != nullptr
+              ? expert.projected->row(expert.first_row + row).subspan(outputs.first(), count)
+              : outputs.row(row);
+      add_row(values, task.sum.row(expert.tokens[row]).subspan(outputs.first(), count));
     }
   }
   if (task.last == Rounding::kNone) return;
   for (std::size_t token = 0; token < task.sum.rows(); ++token) {
-    round_row(task.sum.row(token).subspan(first, count), task.last);
+    round_row(task.sum.row(token).subspan(outputs.first(), count), task.last);
   }
 }
 
@@ -248,25 +277,47 @@ void gate_experts(ForwardContext& context, float swiglu_limit, const tensor::Flo
   });
 }
 
+void project_experts(ForwardContext& context, std::span<ExpertRows* const> experts,
+                     const tensor::FloatMatrix& gated, tensor::FloatMatrix& outputs) {
+  EvenShares shares;
+  for (const ExpertRows* expert : experts) {
+    const WeightMatrix& down = expert->weights->down;
+    LOCKET_CHECK(down.columns == gated.columns() && down.rows == outputs.columns());
+    shares.add(down.row_groups(), product_cost(down, expert->tokens.size()));
+    context.work.matmul += expert->tokens.size() * down.rows * down.columns;
+  }
+  const kernels::Int8Matrix int8_gated = quantize_gated(context, experts, gated);
+  const DownTask task = {.context = context, .gated = gated, .int8_gated = int8_gated};
+  shares.run(context.workers, [&](Share share) {
+    shares.for_each(share, [&](std::size_t index, Share groups) {
+      const ExpertRows& expert = *experts[index];
+      multiply_down(task, expert,
+                    {.rows = outputs.row(expert.first_row).data(),
+                     .width = outputs.columns(),
+                     .groups = groups});
+    });
+  });
+  for (ExpertRows* expert : experts) expert->projected = &outputs;
+}
+
 void add_expert_outputs(ForwardContext& context, std::span<const ExpertRows> experts,
                         const tensor::FloatMatrix& gated, Rounding last, tensor::FloatMatrix& sum) {
-  std::uint64_t cost = 0;
-  for (const ExpertRows& expert : experts) {
-    const WeightMatrix& down = expert.weights->down;
+  const std::vector<const ExpertRows*> left = without_output(experts);
+  std::uint64_t cost = most_tokens(experts) * sum.columns();
+  for (const ExpertRows* expert : left) {
+    const WeightMatrix& down = expert->weights->down;
     LOCKET_CHECK(down.columns == gated.columns() && down.rows == sum.columns());
-    cost += product_cost(down, expert.tokens.size());
-    context.work.matmul += expert.tokens.size() * down.rows * down.columns;
+    cost += product_cost(down, expert->tokens.size());
+    context.work.matmul += expert->tokens.size() * down.rows * down.columns;
   }
-  const auto outputs =
+  const auto scratch =
       std::make_unique_for_overwrite<float[]>(most_tokens(experts) * sum.columns());
-  const kernels::Int8Matrix int8_gated = quantize_gated(context, experts, gated);
-  const DownTask task = {.context = context,
-                         .experts = experts,
-                         .gated = gated,
-                         .int8_gated = int8_gated,
-                         .last = last,
-                         .outputs = outputs.get(),
-                         .sum = sum};
+  const kernels::Int8Matrix int8_gated = quantize_gated(context, left, gated);
+  const AddTask task = {.down = {.context = context, .gated = gated, .int8_gated = int8_gated},
+                        .experts = experts,
+                        .last = last,
+                        .scratch = scratch.get(),
+                        .sum = sum};
   const std::size_t groups = (sum.columns() + kGroupRows - 1) / kGroupRows;
   context.workers.parallel_for(groups, WorkerPool::grain_for(cost / groups),
                                [&](std::size_t begin, std::size_t end) {

@@ -4,6 +4,9 @@
 //   gate_experts        input -> gate and up, clamp, SiLU, router weight, quantized
 //   add_expert_outputs  gated -> down, added to the sum of each token
 //
+// While experts are on their way, project_experts() does the down products of those that are there;
+// their outputs then are only added.
+//
 // Mode `fast` gives routed experts their rows as int8 (kernels/int8_matmul.h); it has a third
 // phase, in between, that quantizes the gated rows.
 //
@@ -32,6 +35,8 @@ struct ExpertRows {
   // The step's input as int8 [tokens, hidden]: what the products take, if it is there.
   // REQUIRES: then all weights are kFp4.
   const kernels::Int8Matrix* int8_input = nullptr;
+  // Its outputs [tokens, hidden] from first_row on, if they have been computed before the sum.
+  const tensor::FloatMatrix* projected = nullptr;
 };
 
 // Sets first_row of every entry and returns the rows of all.
@@ -42,6 +47,11 @@ std::size_t number_rows(std::span<ExpertRows> experts);
 // those that were numbered.
 void gate_experts(ForwardContext& context, float swiglu_limit, const tensor::FloatMatrix& input,
                   std::span<const ExpertRows* const> experts, tensor::FloatMatrix& gated);
+
+// outputs [rows of all, hidden]: the rows of `experts` are written, each rounded as activations
+// are. REQUIRES: they are gated.
+void project_experts(ForwardContext& context, std::span<ExpertRows* const> experts,
+                     const tensor::FloatMatrix& gated, tensor::FloatMatrix& outputs);
 
 // sum [tokens, hidden] += output of every expert, in the order of `experts`, each rounded as
 // activations are; then all of `sum` is rounded as `last` says.

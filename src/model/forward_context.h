@@ -11,6 +11,8 @@
 
 namespace locket::model {
 
+class ExpertSource;
+
 // Multiply-adds that were executed, by kind.
 struct WorkCount {
   std::uint64_t matmul = 0;        // products with weights
@@ -46,6 +48,8 @@ struct ForwardContext {
   Numerics numerics;
   WorkCount work = {};
   ForwardObserver* observer = nullptr;
+  // Where routed experts come from; null: from the model. For measurements, which choose for it.
+  ExpertSource* experts = nullptr;
 };
 
 }  // namespace locket::model

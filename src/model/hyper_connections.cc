@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/elementary.h"
 #include "kernels/rms_norm.h"
 #include "kernels/streams.h"
 #include "kernels/sum_order.h"
@@ -101,6 +102,23 @@ HyperConnections hyper_connections(ForwardContext& context, const HyperConnectio
   });
   context.work.matmul += tokens * mix_count * width;
   return site;
+}
+
+tensor::FloatMatrix collapse_weights(ForwardContext& context, const HyperConnectionsConfig& config,
+                                     const HyperConnectionsWeights& weights,
+                                     const tensor::FloatMatrix& streams) {
+  tensor::FloatMatrix pre = make_mixes(context, weights.fn, streams);
+  const std::size_t row_work = streams.columns() * kWorkPerMixedValue;
+  for_each_row(context, streams.rows(), row_work, [&](std::size_t token) {
+    const float factor = streams_rms(context, streams.row(token), config.norm_eps);
+    const auto row = pre.row(token);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] =
+          kernels::sigmoid(row[i] * factor * weights.scale[0] + weights.base[i]) + config.hc_eps;
+    }
+  });
+  context.work.matmul += streams.rows() * weights.base.size() * streams.columns();
+  return pre;
 }
 
 tensor::FloatMatrix collapse_streams(const ForwardContext& context,

@@ -2,8 +2,9 @@
 // attention or the FFN half of a layer) collapses them to one input and spreads its output over
 // them again. Report 2.1; official model.py, hc_mixes, and kernel.py, hc_split_sinkhorn.
 //
-// The collapse is lagged by one site: a site uses the weights `pre` that the previous site
-// computed. A site's coefficients come from the streams before its own update.
+// In V4.1 the collapse is lagged by one site: a site uses the weights `pre` that the previous site
+// computed. In V4 a site collapses with its own, and the output head has weights for its collapse.
+// A site's coefficients come from the streams before its own update.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ struct HyperConnectionsWeights {
 };
 
 struct HyperConnections {
-  tensor::FloatMatrix pre;   // [tokens, S]: collapse weights for the NEXT site
+  tensor::FloatMatrix pre;   // [tokens, S]: collapse weights, V4.1: for the NEXT site
   tensor::FloatMatrix post;  // [tokens, S]
   tensor::FloatMatrix comb;  // [tokens, S * S]: comb[j * S + k], j old stream, k new stream
 };
@@ -39,6 +40,12 @@ struct HyperConnections {
 HyperConnections hyper_connections(ForwardContext& context, const HyperConnectionsConfig& config,
                                    const HyperConnectionsWeights& weights,
                                    const tensor::FloatMatrix& streams);
+
+// Collapse weights [tokens, S] alone, as the output head of V4 has them: sigmoid + eps of its
+// mixes. `weights`: fn [S, S * hidden], base [S], scale [1].
+tensor::FloatMatrix collapse_weights(ForwardContext& context, const HyperConnectionsConfig& config,
+                                     const HyperConnectionsWeights& weights,
+                                     const tensor::FloatMatrix& streams);
 
 // The coefficients of one position from its mixes [2S + S*S] (after the norm factor).
 // pre, post [S], comb [S * S].

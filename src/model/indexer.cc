@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/hadamard.h"
 #include "kernels/rotary.h"
 #include "model/index_search.h"
 #include "model/linear.h"
@@ -28,6 +29,7 @@ IndexQueries make_queries(ForwardContext& context, const IndexerConfig& config,
       kernels::rotate_pairs(query.last(config.rope_dim), step.compressed_rotary.cos.row(i),
                             step.compressed_rotary.sin.row(i), kernels::RotaryDirection::kForward,
                             rounding);
+      if (config.spread == IndexerConfig::Spread::kHadamard) kernels::hadamard_transform(query);
     }
     if (context.numerics.quantizes_memory()) {
       numerics::fake_quantize_fp4_index(queries.heads.row(i));

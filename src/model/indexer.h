@@ -27,6 +27,8 @@ struct IndexerConfig {
   std::size_t pool_blocks = 0;
   std::size_t pool_block_size = 1;
   enum class Pool { kNone, kBuild, kUse } pool = Pool::kNone;
+  // V4: queries are mixed by a Hadamard transform before they are quantized, as the keys are.
+  enum class Spread { kNone, kHadamard } spread = Spread::kNone;
 };
 
 struct IndexerWeights {

@@ -50,19 +50,6 @@ ExpertRows all_rows(const ExpertWeights& weights, std::size_t tokens) {
   return rows;
 }
 
-void observe(const ForwardContext& context, const MoeConfig& config, const Routing& routing,
-             std::int64_t first_position) {
-  if (context.observer == nullptr) return;
-  const ForwardObserver::Place place = {.name = "experts",
-                                        .layer = config.layer,
-                                        .first_position = first_position,
-                                        .width = routing.experts_per_token};
-  context.observer->on_integers(place, routing.experts);
-  ForwardObserver::Place weights = place;
-  weights.name = "expert_weights";
-  context.observer->on_floats(weights, routing.weights);
-}
-
 struct MoeStep {
   ForwardContext& context;
   float swiglu_limit;
@@ -106,26 +93,48 @@ kernels::Int8Matrix int8_rows(const ForwardContext& context, const tensor::Float
   return codes;
 }
 
-// Gates `experts`, the first `leased` of which are those of the lease, as they arrive; what needs
-// no lease is computed while they are on their way.
-Status gate_as_they_come(const MoeStep& step, ExpertSource::Lease& lease, std::size_t leased,
-                         std::span<ExpertRows> experts, tensor::FloatMatrix& gated) {
-  std::vector<std::size_t> missing(leased);
+// The experts of one lease and what needs none, as they are computed.
+struct Batch {
+  std::span<ExpertRows> experts;
+  std::size_t leased;           // the first ones of `experts`
+  tensor::FloatMatrix gated;    // [rows of all, expert_size]
+  tensor::FloatMatrix outputs;  // [rows of all, hidden] of those that are projected
+};
+
+// Rows up to which the memory for outputs of their own is nothing.
+constexpr std::size_t kProjectedRows = 64;
+
+void project(const MoeStep& step, std::span<ExpertRows* const> experts, Batch& batch) {
+  if (batch.outputs.empty()) batch.outputs = {batch.gated.rows(), step.sum.columns()};
+  project_experts(step.context, experts, batch.gated, batch.outputs);
+}
+
+// Gates the experts as they arrive, beginning with what is there; while all that is there has been
+// gated, their down products are done.
+Status compute_as_they_come(const MoeStep& step, ExpertSource::Lease& lease, Batch& batch) {
+  std::vector<std::size_t> missing(batch.leased);
   std::iota(missing.begin(), missing.end(), std::size_t{0});
-  std::vector<const ExpertRows*> ready;
-  for (ExpertRows& expert : experts.subspan(leased)) ready.push_back(&expert);
+  std::vector<ExpertRows*> ready;
+  std::vector<ExpertRows*> gated;
+  for (ExpertRows& expert : batch.experts.subspan(batch.leased)) ready.push_back(&expert);
   while (!ready.empty() || !missing.empty()) {
     std::vector<std::size_t> taken = take_ready(lease, missing);
     if (taken.empty() && ready.empty()) {
-      taken.push_back(missing.front());
-      missing.erase(missing.begin());
+      if (!gated.empty() && batch.gated.rows() <= kProjectedRows) {
+        project(step, std::exchange(gated, {}), batch);
+        continue;
+      }
+      taken.push_back(lease.wait_any(missing));
+      std::erase(missing, taken.front());
     }
     for (const std::size_t index : taken) {
-      LOCKET_TRY(experts[index].weights, lease.wait(index));
-      LOCKET_TRY_STATUS(check_formats(experts[index]));
-      ready.push_back(&experts[index]);
+      ExpertRows& expert = batch.experts[index];
+      LOCKET_TRY(expert.weights, lease.wait(index));
+      LOCKET_TRY_STATUS(check_formats(expert));
+      ready.push_back(&expert);
     }
-    gate_experts(step.context, step.swiglu_limit, step.input, ready, gated);
+    gate_experts(step.context, step.swiglu_limit, step.input, ready, batch.gated);
+    gated.insert(gated.end(), ready.begin(), ready.end());
     ready.clear();
   }
   return {};
@@ -135,21 +144,51 @@ Status gate_as_they_come(const MoeStep& step, ExpertSource::Lease& lease, std::s
 Status add_experts(const MoeStep& step, ExpertSource::Lease& lease, std::size_t leased,
                    std::span<ExpertRows> experts) {
   const bool is_last = experts.size() > leased;
-  tensor::FloatMatrix gated(number_rows(experts), step.expert_size);
-  LOCKET_TRY_STATUS(gate_as_they_come(step, lease, leased, experts, gated));
-  add_expert_outputs(step.context, experts, gated,
+  const std::size_t rows = number_rows(experts);
+  Batch batch = {
+      .experts = experts, .leased = leased, .gated = {rows, step.expert_size}, .outputs = {}};
+  LOCKET_TRY_STATUS(compute_as_they_come(step, lease, batch));
+  add_expert_outputs(step.context, experts, batch.gated,
                      is_last ? step.context.numerics.rounding() : kernels::Rounding::kNone,
                      step.sum);
   return {};
 }
 
+// A shared expert whose size is not that of the routed ones.
+void add_alone(const MoeStep& step, const ExpertWeights& shared) {
+  ExpertRows rows = all_rows(shared, step.input.rows());
+  const ExpertRows* const entries[] = {&rows};
+  tensor::FloatMatrix gated(rows.tokens.size(), shared.gate.rows);
+  gate_experts(step.context, step.swiglu_limit, step.input, entries, gated);
+  add_expert_outputs(step.context, {&rows, 1}, gated, step.context.numerics.rounding(), step.sum);
+}
+
 }  // namespace
+
+void observe_routing(const ForwardContext& context, std::int64_t layer, const Routing& routing,
+                     std::int64_t first_position) {
+  if (context.observer == nullptr) return;
+  const ForwardObserver::Place place = {.name = "experts",
+                                        .layer = layer,
+                                        .first_position = first_position,
+                                        .width = routing.experts_per_token};
+  context.observer->on_integers(place, routing.experts);
+  ForwardObserver::Place weights = place;
+  weights.name = "expert_weights";
+  context.observer->on_floats(weights, routing.weights);
+}
 
 Result<tensor::FloatMatrix> moe_forward(ForwardContext& context, const MoeConfig& config,
                                         const MoeWeights& weights, ExpertSource& experts,
                                         const tensor::FloatMatrix& u, std::int64_t first_position) {
   const Routing routing = route(context, config.router, weights.router, u);
-  observe(context, config, routing, first_position);
+  observe_routing(context, config.layer, routing, first_position);
+  return run_experts(context, config, weights.shared, experts, u, routing);
+}
+
+Result<tensor::FloatMatrix> run_experts(ForwardContext& context, const MoeConfig& config,
+                                        const ExpertWeights& shared, ExpertSource& experts,
+                                        const tensor::FloatMatrix& u, const Routing& routing) {
   ChosenExperts chosen = group_by_expert(routing, experts.expert_count());
   const std::size_t routed = chosen.ids.size();
   const std::size_t at_once = experts.experts_at_once();
@@ -164,20 +203,24 @@ Result<tensor::FloatMatrix> moe_forward(ForwardContext& context, const MoeConfig
     for (ExpertRows& expert : chosen.rows) expert.int8_input = &codes;
   }
   tensor::FloatMatrix sum(u.rows(), u.columns());
-  const MoeStep step = {.context = context,
-                        .swiglu_limit = config.swiglu_limit,
-                        .input = input,
-                        .expert_size = weights.shared.gate.rows,
-                        .sum = sum};
-  chosen.rows.push_back(all_rows(weights.shared, u.rows()));
+  const MoeStep step = {
+      .context = context,
+      .swiglu_limit = config.swiglu_limit,
+      .input = input,
+      .expert_size = config.expert_size > 0 ? config.expert_size : shared.gate.rows,
+      .sum = sum};
+  const bool is_alone = step.expert_size != shared.gate.rows;
+  if (!is_alone) chosen.rows.push_back(all_rows(shared, u.rows()));
   for (std::size_t first = 0; first < routed; first += at_once) {
     const std::size_t leased = std::min(at_once, routed - first);
     const bool is_last = first + leased == routed;
     std::unique_ptr<ExpertSource::Lease> next = is_last ? nullptr : fetch(first + leased);
-    LOCKET_TRY_STATUS(add_experts(
-        step, *lease, leased, std::span(chosen.rows).subspan(first, leased + (is_last ? 1 : 0))));
+    const std::size_t others = is_last && !is_alone ? 1 : 0;
+    LOCKET_TRY_STATUS(
+        add_experts(step, *lease, leased, std::span(chosen.rows).subspan(first, leased + others)));
     lease = std::move(next);
   }
+  if (is_alone) add_alone(step, shared);
   return sum;
 }
 

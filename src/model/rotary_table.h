@@ -11,6 +11,11 @@
 
 namespace locket::model {
 
+// How YaRN mixes a frequency f and f / factor: as V4.1's code does, f (1 - r) + f / factor r, or as
+// that of V2 and V3 in transformers, 1 / (factor / f) (1 - m) + f m with m = 1 - r. They differ in
+// the last bit.
+enum class YarnSteps { kDivided, kInverse, kCount };
+
 struct RotaryConfig {
   std::int64_t dim = 0;  // rotated dims, even
   double base = 0;
@@ -19,6 +24,7 @@ struct RotaryConfig {
   double beta_fast = 0;
   double beta_slow = 0;
   std::int64_t original_context = 0;
+  YarnSteps steps = YarnSteps::kDivided;
 };
 
 // Frequencies [dim / 2].

@@ -2,9 +2,13 @@
 // once, packed as they come, and kept in a cache of a fixed size, from which those that are used
 // least go first (expert_uses.h). The bits of a result are those of resident experts.
 //
+// What expect() names is read ahead within the same budget: into room that nobody holds, and after
+// everything that a lease waits for. A guess that was wrong is given up as soon as its layer asks
+// for others, as far as it has not begun; one that was read nevertheless is the first to go.
+//
 // An error of reading (a file that ends early, a scale that is NaN) names tensor and file and is
 // given to who waits for that expert; the next fetch() tries again. The checkpoint must outlive the
-// source. fetch() and leases: one caller at a time; counts() and uses(): any thread.
+// source. fetch(), expect() and leases: one caller at a time; counts() and uses(): any thread.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +20,7 @@
 
 #include "base/result.h"
 #include "model/expert_load.h"
+#include "model/expert_slots.h"
 #include "model/expert_source.h"
 #include "model/expert_uses.h"
 
@@ -26,25 +31,19 @@ struct StreamedExpertsOptions {
   std::size_t readers = 4;         // reads that are under way at once; at least 1
 };
 
-struct ExpertStreamCounts {
-  std::uint64_t hits = 0;        // experts asked for that were there or on their way
-  std::uint64_t misses = 0;      // experts asked for that had to be read
-  std::uint64_t bytes_read = 0;  // of the disk
-};
-
 class StreamedExperts : public ExpertSource {
  public:
   // `layers`: [layers][experts]. kOverBudget if the budget does not hold two experts; kIo if a file
   // cannot be opened.
   [[nodiscard]] static Result<std::unique_ptr<StreamedExperts>> create(
       std::vector<std::vector<StoredExpert>> layers, const StreamedExpertsOptions& options);
-  struct State;
-  explicit StreamedExperts(std::unique_ptr<State> state);  // create() makes it
-  ~StreamedExperts() override;
+  explicit StreamedExperts(std::unique_ptr<ExpertSlots> slots);  // create() makes it
 
   std::size_t expert_count() const override;
   std::size_t experts_at_once() const override;
   std::unique_ptr<Lease> fetch(std::int64_t layer, std::span<const std::int32_t> ids) override;
+  bool reads_ahead() const override { return true; }
+  void expect(std::int64_t layer, std::span<const std::int32_t> ids) override;
 
   // Experts that fit into the cache.
   std::size_t capacity() const;
@@ -59,7 +58,7 @@ class StreamedExperts : public ExpertSource {
   void warm_up(ExpertUses earlier, const WarmProgress& progress);
 
  private:
-  std::unique_ptr<State> state_;
+  std::unique_ptr<ExpertSlots> slots_;
 };
 
 }  // namespace locket::model

@@ -1,6 +1,7 @@
 #include "numerics/group_scaled.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/check.h"
@@ -43,26 +44,52 @@ void pack_group(std::span<const float> group, float scale, std::uint8_t* codes) 
   }
 }
 
+// The two values of every byte of codes.
+constexpr auto kFp4Pairs = [] {
+  std::array<std::array<float, 2>, 256> pairs{};
+  for (unsigned byte = 0; byte < pairs.size(); ++byte) {
+    const auto codes = static_cast<std::uint8_t>(byte);
+    pairs[byte] = {to_float(even_fp4(codes)), to_float(odd_fp4(codes))};
+  }
+  return pairs;
+}();
+
 void unpack_group(const std::uint8_t* codes, float scale, std::span<float> group) {
   for (std::size_t i = 0; i < group.size(); i += 2) {
-    group[i] = to_float(even_fp4(codes[i / 2])) * scale;
-    group[i + 1] = to_float(odd_fp4(codes[i / 2])) * scale;
+    const std::array<float, 2>& pair = kFp4Pairs[codes[i / 2]];
+    group[i] = pair[0] * scale;
+    group[i + 1] = pair[1] * scale;
   }
 }
 
 }  // namespace
+
+E8m0 quantize_fp8_group(std::span<const float> values, std::span<std::uint8_t> codes) {
+  LOCKET_DCHECK(codes.size() == values.size());
+  const E8m0 scale = fp8_scale(values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    codes[i] = fp8_code(values[i], to_float(scale)).code;
+  }
+  return scale;
+}
+
+void dequantize_fp8_group(std::span<const std::uint8_t> codes, E8m0 scale,
+                          std::span<float> values) {
+  LOCKET_DCHECK(codes.size() == values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = kFp8E4m3Values[codes[i]] * to_float(scale);
+  }
+}
 
 void quantize_fp8(std::span<const float> values, std::span<std::uint8_t> codes,
                   std::span<std::uint8_t> scales) {
   LOCKET_DCHECK(codes.size() == values.size());
   LOCKET_DCHECK(scales.size() * kFp8GroupSize == values.size());
   for (std::size_t group = 0; group < scales.size(); ++group) {
-    const auto part = values.subspan(group * kFp8GroupSize, kFp8GroupSize);
-    const E8m0 scale = fp8_scale(part);
-    scales[group] = scale.code;
-    for (std::size_t i = 0; i < kFp8GroupSize; ++i) {
-      codes[group * kFp8GroupSize + i] = fp8_code(part[i], to_float(scale)).code;
-    }
+    const std::size_t first = group * kFp8GroupSize;
+    scales[group] = quantize_fp8_group(values.subspan(first, kFp8GroupSize),
+                                       codes.subspan(first, kFp8GroupSize))
+                        .code;
   }
 }
 
@@ -71,11 +98,9 @@ void dequantize_fp8(std::span<const std::uint8_t> codes, std::span<const std::ui
   LOCKET_DCHECK(codes.size() == values.size());
   LOCKET_DCHECK(scales.size() * kFp8GroupSize == values.size());
   for (std::size_t group = 0; group < scales.size(); ++group) {
-    const float scale = to_float(E8m0{scales[group]});
     const std::size_t first = group * kFp8GroupSize;
-    for (std::size_t i = first; i < first + kFp8GroupSize; ++i) {
-      values[i] = kFp8E4m3Values[codes[i]] * scale;
-    }
+    dequantize_fp8_group(codes.subspan(first, kFp8GroupSize), E8m0{scales[group]},
+                         values.subspan(first, kFp8GroupSize));
   }
 }
 

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <span>
 
+#include "numerics/e8m0.h"
+
 namespace locket::numerics {
 
 inline constexpr std::size_t kFp8GroupSize = 32;
@@ -27,6 +29,10 @@ void quantize_fp8(std::span<const float> values, std::span<std::uint8_t> codes,
                   std::span<std::uint8_t> scales);
 void dequantize_fp8(std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales,
                     std::span<float> values);
+
+// One group of any length by the rule of fp8; earlier generations have groups of 64 and 128.
+E8m0 quantize_fp8_group(std::span<const float> values, std::span<std::uint8_t> codes);
+void dequantize_fp8_group(std::span<const std::uint8_t> codes, E8m0 scale, std::span<float> values);
 
 // values [n] -> codes [n / 2] E2M1 packed, scales [n / 32] E8M0.
 void quantize_fp4_index(std::span<const float> values, std::span<std::uint8_t> codes,

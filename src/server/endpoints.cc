@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "chat/json_fields.h"
 #include "chat/json_reader.h"
-#include "chat/render_v41.h"
+#include "chat/render_prompt.h"
 #include "server/generation_request.h"
 #include "server/ui_state.h"
 #include "tokenizer/tokenizer.h"
@@ -67,7 +67,8 @@ Result<std::vector<TokenId>> read_ids(const chat::JsonValue& body) {
 
 Result<std::vector<TokenId>> ids_of(RequestScope& scope) {
   const std::string& text = scope.exchange->request().body;
-  const tokenizer::Tokenizer& tokenizer = scope.serving.model()->loaded.tokenizer();
+  const service::LoadedModel& loaded = scope.serving.model()->loaded;
+  const tokenizer::Tokenizer& tokenizer = loaded.tokenizer();
   LOCKET_TRY(const chat::JsonValue body, chat::read_json(text, "the body", chat::kRequestLimits));
   if (!body.is_object()) {
     return chat::wrong_value("the body", body, "an object");
@@ -75,7 +76,8 @@ Result<std::vector<TokenId>> ids_of(RequestScope& scope) {
   if (body.find("messages") != nullptr) {
     LOCKET_TRY(const chat::ChatRequest request,
                read_chat_request(scope.serving, Dialect::kChat, text, scope.key_name));
-    LOCKET_TRY(chat::RenderedPrompt prompt, chat::render_v41(request, tokenizer));
+    LOCKET_TRY(chat::RenderedPrompt prompt,
+               chat::render_prompt(request, loaded.chat_format(), tokenizer));
     return std::move(prompt.ids);
   }
   LOCKET_TRY(const std::string prompt, chat::Fields(body, "").required_string("prompt"));

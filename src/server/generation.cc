@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "chat/render_v41.h"
+#include "chat/render_prompt.h"
 #include "server/generation_answer.h"
 #include "server/generation_request.h"
 
@@ -30,7 +30,8 @@ Result<chat::RenderedPrompt> render(const RequestScope& scope) {
   LOCKET_TRY(const chat::ChatRequest request,
              read_chat_request(scope.serving, scope.dialect, scope.exchange->request().body,
                                scope.key_name));
-  return chat::render_v41(request, scope.serving.model()->loaded.tokenizer());
+  const service::LoadedModel& loaded = scope.serving.model()->loaded;
+  return chat::render_prompt(request, loaded.chat_format(), loaded.tokenizer());
 }
 
 std::string rendered_json(const RequestScope& scope, chat::RenderedPrompt& prompt) {

@@ -1,5 +1,6 @@
 #include "server/generation_answer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -122,8 +123,12 @@ void GenerationAnswer::on_end(const service::RequestResult& result) {
 }
 
 void GenerationAnswer::keep(const service::RequestResult& result) {
+  const std::size_t ids = scope_.serving.model()->loaded.tokenizer().vocabulary_size();
+  const auto is_padding = [ids](engine::TokenId id) { return static_cast<std::size_t>(id) >= ids; };
   for (const service::ChoiceResult& choice : result.choices) {
     if (choice.reply.tool_calls.empty()) continue;
+    // An id that no text has cannot stand in a later prompt.
+    if (std::ranges::any_of(choice.token_ids, is_padding)) continue;
     scope_.serving.model()->sampled_turns.keep(tenant_, {.ids = choice.token_ids,
                                                          .start = parser_,
                                                          .reasoning = choice.reply.reasoning,

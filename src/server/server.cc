@@ -36,6 +36,13 @@ Result<Store> open_kept(const service::KeptOptions& options, std::string_view wh
   return Store::open(without_file);
 }
 
+// What has been done so far, to see whether more is.
+struct Activity {
+  std::uint64_t steps = 0;
+  std::size_t connections = 0;
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
 }  // namespace
 
 struct Server::State {
@@ -62,7 +69,8 @@ struct Server::State {
   double finish_time = 0;
   bool is_over = false;
 
-  std::uint64_t trimmed_steps = 0;  // of the model, when freed memory was last given back
+  Activity last_seen;   // by give_memory_back()
+  Activity given_back;  // what had been done when freed memory last went back to the system
   double rates_time = 0;
   service::DispatcherLoad rates_load;
 
@@ -159,13 +167,17 @@ void Server::State::log_rates(double now) {
   if (!line.empty()) log_info(line);
 }
 
-// After a crowd has gone the allocator would keep what it needed.
+// After a crowd has gone the allocator would keep what it needed. The last connections end some
+// time after the last answer: so not before nothing has changed from one look to the next.
 void Server::State::give_memory_back() {
   const ServedModel* served = serving.model();
   if (served == nullptr || !served->dispatcher.is_idle()) return;
-  const std::uint64_t steps = served->dispatcher.load().steps;
-  if (steps == trimmed_steps) return;
-  trimmed_steps = steps;
+  const Activity seen = {.steps = served->dispatcher.load().steps,
+                         .connections = http->load().connections};
+  const bool is_quiet = seen == last_seen;
+  last_seen = seen;
+  if (!is_quiet || seen == given_back) return;
+  given_back = seen;
   return_freed_memory();
 }
 

@@ -38,6 +38,7 @@ class ChoiceAnswer final : public engine::GenerationClient {
   void on_admitted(const engine::MemoryUse& memory) override;
   void on_prompt(std::size_t done, std::size_t total) override;
   std::span<const std::uint64_t> allowed_tokens() override;
+  bool constrains() const override { return constraint_.has_value(); }
   Verdict on_token(const engine::GeneratedToken& token) override;
   void on_end(const engine::GenerationEnd& end) override;
 

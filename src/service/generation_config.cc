@@ -44,6 +44,7 @@ std::string answers_identity(const LoadedModel& model) {
   Sha256 digest;
   const std::string& config = checkpoint.config().text();
   digest.update(std::as_bytes(std::span(config)));
+  if (checkpoint.gguf() != nullptr) digest.update(checkpoint.gguf()->header_digest());
   const Result<std::string> tokenizer = read_whole_file(checkpoint.folder() / "tokenizer.json");
   if (tokenizer) digest.update(std::as_bytes(std::span(*tokenizer)));
   return to_hex(digest.finish());

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "chat/render_prompt.h"
+
 namespace locket::service {
 namespace {
 
@@ -67,7 +69,8 @@ Result<std::vector<engine::TokenId>> end_tokens_of(const LoadedModel& loaded,
 
 Result<PreparedRequest> prepare(const LoadedModel& loaded, const chat::ChatRequest& request,
                                 const CompletionDefaults& defaults) {
-  LOCKET_TRY(chat::RenderedPrompt prompt, chat::render_v41(request, loaded.tokenizer()));
+  LOCKET_TRY(chat::RenderedPrompt prompt,
+             chat::render_prompt(request, loaded.chat_format(), loaded.tokenizer()));
   return prepare_rendered(loaded, std::move(prompt), request, defaults);
 }
 

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "chat/message.h"
 #include "chat/output_constraint.h"
-#include "chat/render_v41.h"
+#include "chat/rendered_prompt.h"
 #include "chat/reply.h"
 #include "engine/generation.h"
 #include "service/loaded_model.h"
@@ -42,9 +42,10 @@ struct PreparedRequest {
   std::string label = {};  // what pages and logs call it; never prompt text
 };
 
-// kUnsupported for images, kContextTooLong with the numbers if the prompt does not fit (and, unless
-// too_long says otherwise, if prompt and max_tokens together do not), kBadRequest for values out of
-// range and schemas that cannot be kept. The tenant is the engine's.
+// kUnsupported for images and for what the model's prompt format has no words for, kContextTooLong
+// with the numbers if the prompt does not fit (and, unless too_long says otherwise, if prompt and
+// max_tokens together do not), kBadRequest for values out of range and schemas that cannot be kept.
+// The tenant is the engine's.
 [[nodiscard]] Result<PreparedRequest> prepare(const LoadedModel& loaded,
                                               const chat::ChatRequest& request,
                                               const CompletionDefaults& defaults);

@@ -32,11 +32,11 @@ constexpr TokenId kNoId = -1;
 // C0, C1 and F5 .. FF stand in no valid text; V1 and V2 have no entries for them.
 bool occurs_in_utf8(std::size_t byte) { return byte < 0xF5 && byte != 0xC0 && byte != 0xC1; }
 
-Result<TokenId> id_of_byte(std::size_t byte, const BaseIndex& index) {
+Result<TokenId> id_of_byte(std::size_t byte, const BaseIndex& index, MissingBytes missing_bytes) {
   const char character = static_cast<char>(byte);
   const std::string spelling = spell_bytes({&character, 1});
   if (const std::optional<TokenId> id = index.find(spelling)) return *id;
-  if (!occurs_in_utf8(byte)) return kNoId;
+  if (!occurs_in_utf8(byte) || missing_bytes == MissingBytes::kLeftOut) return kNoId;
   return fail(ErrorCode::kBadCheckpoint,
               fmt::format("model.vocab has no entry \"{}\" for the byte 0x{:02x}", spelling, byte));
 }
@@ -52,10 +52,10 @@ Result<TokenId> id_of_piece(const std::string& piece, std::size_t rank, const Ba
 }  // namespace
 
 Result<BytePairEncoder> BytePairEncoder::build(const std::vector<Merge>& merges,
-                                               const BaseIndex& index) {
+                                               const BaseIndex& index, MissingBytes missing_bytes) {
   BytePairEncoder encoder;
   for (std::size_t byte = 0; byte < encoder.id_of_byte_.size(); ++byte) {
-    LOCKET_TRY(encoder.id_of_byte_[byte], id_of_byte(byte, index));
+    LOCKET_TRY(encoder.id_of_byte_[byte], id_of_byte(byte, index, missing_bytes));
   }
   const std::size_t slots = std::bit_ceil(std::max<std::size_t>(2 * merges.size(), 2));
   encoder.rules_.assign(slots, Rule{.pair = kNoPair, .rank = kNoRank, .merged = 0});
@@ -136,10 +136,8 @@ void BytePairEncoder::encode(std::string_view piece, Scratch& scratch,
                                .previous = place == 0 ? kNoPlace : place - 1,
                                .next = place + 1 == count ? kNoPlace : place + 1};
   }
-  for (std::uint32_t place = 0; place < count; ++place) {
-    LOCKET_DCHECK(scratch.symbols_[place].id != kNoId);
-    offer(place, scratch);
-  }
+  // A symbol without an id has no rule with its neighbours.
+  for (std::uint32_t place = 0; place < count; ++place) offer(place, scratch);
   while (!scratch.queue_.empty()) {
     std::pop_heap(scratch.queue_.begin(), scratch.queue_.end(), std::greater<>());
     const std::uint64_t candidate = scratch.queue_.back();
@@ -149,7 +147,7 @@ void BytePairEncoder::encode(std::string_view piece, Scratch& scratch,
     if (scratch.symbols_[place].rank == candidate >> 32) merge_at(place, scratch);
   }
   for (std::uint32_t place = 0; place != kNoPlace; place = scratch.symbols_[place].next) {
-    ids.push_back(scratch.symbols_[place].id);
+    if (scratch.symbols_[place].id != kNoId) ids.push_back(scratch.symbols_[place].id);
   }
 }
 

@@ -33,11 +33,13 @@ class BytePairEncoder {
     std::vector<std::uint64_t> queue_;  // heap of (rank << 32 | place), lowest first
   };
 
-  // kBadCheckpoint if a byte that UTF-8 uses has no entry, or a merge names a piece that has none.
-  [[nodiscard]] static Result<BytePairEncoder> build(const std::vector<Merge>& merges,
-                                                     const BaseIndex& index);
+  // kBadCheckpoint if a byte that UTF-8 uses has no entry and that is not allowed, or a merge names
+  // a piece that has none.
+  [[nodiscard]] static Result<BytePairEncoder> build(
+      const std::vector<Merge>& merges, const BaseIndex& index,
+      MissingBytes missing_bytes = MissingBytes::kRefused);
 
-  // Appends the ids of `piece`. REQUIRES: valid UTF-8.
+  // Appends the ids of `piece`; bytes without an entry give none. REQUIRES: valid UTF-8.
   void encode(std::string_view piece, Scratch& scratch, std::vector<TokenId>& ids) const;
 
  private:

@@ -36,7 +36,7 @@ struct Tokenizer::State {
   static Result<std::unique_ptr<const State>> build(TokenizerFile file) {
     LOCKET_TRY(Vocabulary vocabulary, Vocabulary::build(file.vocabulary, file.added_tokens));
     LOCKET_TRY(BytePairEncoder encoder,
-               BytePairEncoder::build(file.merges, BaseIndex(file.vocabulary)));
+               BytePairEncoder::build(file.merges, BaseIndex(file.vocabulary), file.missing_bytes));
     LOCKET_TRY(Pretokenizer pretokenizer, Pretokenizer::build(file.splits));
     LOCKET_TRY(SpecialTokens special_tokens, SpecialTokens::build(std::move(file.added_tokens)));
     return std::make_unique<const State>(State{std::move(vocabulary), std::move(special_tokens),
@@ -63,7 +63,13 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& path) {
 }
 
 Result<Tokenizer> Tokenizer::parse(std::string_view json_text, std::string_view name) {
-  auto state = parse_tokenizer_file(json_text).and_then(State::build);
+  Result<TokenizerFile> file = parse_tokenizer_file(json_text);
+  if (!file) return fail(file.error().code, fmt::format("{}: {}", name, file.error().message));
+  return build(std::move(*file), name);
+}
+
+Result<Tokenizer> Tokenizer::build(TokenizerFile file, std::string_view name) {
+  auto state = State::build(std::move(file));
   if (!state) {
     return fail(state.error().code, fmt::format("{}: {}", name, state.error().message));
   }

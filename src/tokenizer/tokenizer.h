@@ -21,6 +21,8 @@ namespace locket::tokenizer {
 
 using TokenId = std::int32_t;
 
+struct TokenizerFile;
+
 class Tokenizer {
  public:
   // Reads a tokenizer.json. kBadCheckpoint names the file, the part and what is wrong with it
@@ -29,6 +31,9 @@ class Tokenizer {
   [[nodiscard]] static Result<Tokenizer> load(const std::filesystem::path& path);
   // The same from the file's text; `name` is used in messages.
   [[nodiscard]] static Result<Tokenizer> parse(std::string_view json_text, std::string_view name);
+
+  // The same from its parts, wherever they come from.
+  [[nodiscard]] static Result<Tokenizer> build(TokenizerFile file, std::string_view name);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

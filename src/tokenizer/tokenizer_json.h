@@ -38,11 +38,15 @@ struct Merge {
   std::string right;
 };
 
+// Bytes of valid text that have no entry: refused, or known to be left out of what is encoded.
+enum class MissingBytes { kRefused, kLeftOut, kCount };
+
 struct TokenizerFile {
   std::vector<BaseEntry> vocabulary;
   std::vector<Merge> merges;  // by rank
   std::vector<AddedToken> added_tokens;
   std::vector<SplitPattern> splits;  // in the order in which they apply
+  MissingBytes missing_bytes = MissingBytes::kRefused;
 };
 
 // kBadCheckpoint: the message says which part of the file is wrong, without the file's name.

@@ -159,7 +159,7 @@ TEST(RenderTest, NamesAControlTokenThatTheTokenizerLacks) {
   ASSERT_FALSE(prompt.has_value());
   EXPECT_EQ(prompt.error().code, ErrorCode::kUnsupported);
   EXPECT_EQ(prompt.error().message,
-            "the tokenizer has no control token <｜User｜>; prompts of V4.1 need one of that name "
+            "the tokenizer has no control token <｜User｜>; the prompt needs one of that name "
             "among its added tokens");
 }
 

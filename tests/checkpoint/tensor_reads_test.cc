@@ -1,6 +1,7 @@
 #include "checkpoint/tensor_reads.h"
 
 #include <filesystem>
+#include <future>
 #include <gtest/gtest.h>
 #include <map>
 #include <mutex>
@@ -109,6 +110,106 @@ TEST_F(TensorReadsTest, NeighboursAreReadTogether) {
   reads.reset();
   // Both lie in the same few aligned blocks; apart they would take more.
   EXPECT_LE(after, 8'192U + 4'096U);
+}
+
+// One thread that reads, held up until everything is queued; what it then reads, in turn.
+class QueuedReads {
+ public:
+  using Turn = TensorReads::Turn;
+  QueuedReads(std::unique_ptr<TensorReads> reads, const StoredTensor& tensor)
+      : reads_(std::move(reads)), tensor_(tensor) {
+    std::promise<void> began;
+    const std::vector<TensorPiece> one = {{&tensor_, 0, 1}};
+    reads_->read(one, [&](std::size_t, const Result<std::span<const std::byte>>&) {
+      began.set_value();
+      may_go_on_.get_future().wait();
+    });
+    began.get_future().wait();
+    before_ = reads_->bytes_read();
+  }
+
+  TensorReads* operator->() { return reads_.get(); }
+  // A read of one block, or of two that lie apart.
+  TensorReads::Ticket add(const std::string& name, Turn turn, std::size_t blocks = 1) {
+    std::vector<TensorPiece> pieces = {{&tensor_, 0, 10}};
+    if (blocks == 2) pieces.push_back({&tensor_, 2'000'000, 10});
+    return reads_->read(
+        pieces,
+        [this, name](std::size_t, const Result<std::span<const std::byte>>& bytes) {
+          const std::lock_guard lock(mutex_);
+          came_.push_back(bytes ? name : with_code(name, bytes.error().code));
+        },
+        turn);
+  }
+  std::vector<std::string> came() {
+    const std::lock_guard lock(mutex_);
+    return came_;
+  }
+  // Lets everything be read.
+  std::vector<std::string> finish() {
+    may_go_on_.set_value();
+    std::promise<void> done;
+    reads_->read(
+        std::vector<TensorPiece>{{&tensor_, 0, 1}},
+        [&](std::size_t, const Result<std::span<const std::byte>>&) { done.set_value(); },
+        Turn::kAhead);
+    done.get_future().wait();
+    after_ = reads_->bytes_read() - before_;
+    reads_.reset();
+    return came();
+  }
+  // That finish() saw, with one block of its own.
+  std::uint64_t bytes() const { return after_; }
+
+ private:
+  static std::string with_code(const std::string& name, ErrorCode code) {
+    return name + (code == ErrorCode::kCancelled ? " given up" : " failed");
+  }
+
+  std::unique_ptr<TensorReads> reads_;
+  const StoredTensor& tensor_;
+  std::promise<void> may_go_on_;
+  std::uint64_t before_ = 0;
+  std::uint64_t after_ = 0;
+  std::mutex mutex_;
+  std::vector<std::string> came_;
+};
+
+using Names = std::vector<std::string>;
+using Turn = TensorReads::Turn;
+
+TEST_F(TensorReadsTest, WhatSomebodyWaitsForOvertakesWhatIsReadAhead) {
+  QueuedReads reads(open(1), tensors_[1]);
+  reads.add("ahead", Turn::kAhead, 2);
+  reads.add("now", Turn::kNow);
+  reads.add("ahead, too", Turn::kAhead);
+  reads.add("now, too", Turn::kNow);
+  EXPECT_EQ(reads.finish(), (Names{"now", "now, too", "ahead", "ahead", "ahead, too"}));
+}
+
+TEST_F(TensorReadsTest, AReadAheadThatIsHurriedGoesBehindWhatIsWaitedFor) {
+  QueuedReads reads(open(1), tensors_[1]);
+  reads.add("ahead", Turn::kAhead);
+  const auto ticket = reads.add("hurried", Turn::kAhead, 2);
+  reads.add("now", Turn::kNow);
+  reads->hurry(ticket);
+  reads.add("later", Turn::kNow);
+  reads->hurry(ticket);
+  EXPECT_EQ(reads.finish(), (Names{"now", "hurried", "hurried", "later", "ahead"}));
+}
+
+TEST_F(TensorReadsTest, WhatIsGivenUpComesAtOnceAsCancelledAndIsNotRead) {
+  QueuedReads reads(open(1), tensors_[1]);
+  const auto ahead = reads.add("ahead", Turn::kAhead, 2);
+  reads.add("other", Turn::kAhead);
+  const auto now = reads.add("now", Turn::kNow);
+  reads->cancel(ahead);
+  EXPECT_EQ(reads.came(), (Names{"ahead given up", "ahead given up"}));
+  reads->cancel(now);
+  reads->cancel(now);
+  EXPECT_EQ(reads.finish(), (Names{"ahead given up", "ahead given up", "now given up", "other"}));
+  // Tensor bytes 0 to 9 do not cross a boundary of the alignment.
+  EXPECT_EQ(reads.bytes(), 2 * 4'096U);
 }
 
 TEST_F(TensorReadsTest, AFileThatHasBecomeShorterIsNamedWithTensorAndBytes) {

@@ -34,7 +34,9 @@ TEST(LiveMemoryTest, GoesOnAfterAModelThatCannotBeRead) {
   const auto config = std::filesystem::path(LOCKET_TEST_DATA) / "configs/v41_flash_config.json";
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  EXPECT_EQ(run_memory({.models = {"/nothing/here", config}, .tokens = 128}), 1);
+  EXPECT_EQ(
+      run_memory({.models = {"/nothing/here", config}, .tokens = 128, .is_computed_only = true}),
+      1);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("/nothing/here"), std::string::npos);
   EXPECT_NE(testing::internal::GetCapturedStdout().find("890.00"), std::string::npos);
 }

@@ -60,7 +60,7 @@ TEST(OptionsTest, RunTakesAPromptAndKeepsDefaults) {
   EXPECT_EQ(options.prompt, "Hi");
   EXPECT_EQ(options.messages, "");
   EXPECT_EQ(options.model.model, "");
-  EXPECT_EQ(options.model.mode, "reference");
+  EXPECT_EQ(options.model.mode, "");
   EXPECT_EQ(options.model.replay, "bounded");
   EXPECT_EQ(options.model.threads, 0U);
   EXPECT_EQ(options.model.memory_budget_bytes, 0U);
@@ -182,10 +182,25 @@ TEST(OptionsTest, DemoInspectAndMemoryTakeTheirCounts) {
   EXPECT_TRUE(plan.plan);
   EXPECT_EQ(plan.model.expert_memory_bytes, std::uint64_t{20} << 30);
   EXPECT_TRUE(parsed<MemoryOptions>({"memory"}).models.empty());
-  EXPECT_EQ(parsed<MemoryOptions>({"memory"}).tokens, 2048);
+  EXPECT_EQ(parsed<MemoryOptions>({"memory"}).tokens, 0);
   const auto memory = parsed<MemoryOptions>({"memory", "a", "b", "--tokens", "64"});
   EXPECT_EQ(memory.models, (std::vector<std::filesystem::path>{"a", "b"}));
   EXPECT_EQ(memory.tokens, 64);
+  EXPECT_FALSE(memory.is_computed_only);
+  EXPECT_EQ(parsed<MemoryOptions>({"memory", "--budget", "2G"}).budget_bytes,
+            std::uint64_t{2} << 30);
+}
+
+TEST(OptionsTest, LensTakesOneText) {
+  const auto lens = parsed<LensOptions>({"lens", "m", "-p", "Hi", "--html", "h", "--rows", "3"});
+  EXPECT_EQ(lens.prompt, "Hi");
+  EXPECT_EQ(lens.html, "h");
+  EXPECT_EQ(lens.rows, 3);
+  expect_refused({"lens", "-p", "Hi", "--ids", "file"}, {"--ids"});
+  expect_refused({"lens", "--ids", "file", "--messages", "file"}, {"--messages"});
+  expect_refused({"memory", "m", "--json"}, {"--json"});
+  expect_refused({"memory", "--computed", "--budget", "2G"}, {"--computed"});
+  EXPECT_TRUE(parsed<ClaimsOptions>({"claims", "--quick"}).is_quick);
 }
 
 TEST(OptionsTest, TraceTakesEveryOption) {

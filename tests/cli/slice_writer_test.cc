@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "cli/bench_step.h"
+#include "model/generations/v41_layout.h"
 #include "numerics/dtype.h"
 #include "service/loaded_model.h"
 #include "tests/cli/program_cases.h"
@@ -210,24 +211,27 @@ TEST(DecodeStepsTest, StepsRunOverAContextOfRandomRows) {
 }
 
 TEST(DecodeStepsTest, RandomRowsHoldNoNanAndAreNotAllAlike) {
-  const model::V41Memory memory =
-      model::make_v41_memory(config_of(kNarrow), model::NumericsMode::kReference);
+  const model::V41Config config = config_of(kNarrow);
+  const model::MemoryDescription memory =
+      model::outline_v41(config, model::make_v41_memory(config, model::NumericsMode::kReference))
+          .memory;
   cache::PagePool pool(memory.layout.page_bytes(), 8 * memory.layout.page_bytes());
   cache::SequenceMemory sequence(memory.layout, pool);
   ASSERT_TRUE(sequence.reserve_tokens(256));
   WorkerPool workers(2);
   fill_random_rows(memory, 256, sequence.view(), workers);
   const cache::KvView view = sequence.view();
-  const auto check = [](kernels::RowFormat format, std::size_t width,
-                        std::span<const std::byte> row) {
-    std::vector<float> values(width);
-    kernels::decode_row(format, row, values);
+  const auto check = [](const model::RowEncoding& encoding, std::span<const std::byte> row) {
+    std::vector<float> values(encoding.width);
+    kernels::decode_row(encoding.format, row, values);
     EXPECT_TRUE(std::ranges::all_of(values, [](float value) { return std::isfinite(value); }));
     EXPECT_TRUE(std::ranges::any_of(values, [](float value) { return value != 0; }));
   };
-  check(memory.formats.rows, 64, view.row(0, 127));
-  check(memory.formats.index_keys, 32, view.row(1, 127));
-  check(memory.formats.window, 64, view.ring_slot(0, 255));
+  EXPECT_EQ(memory.stream_rows[0].width, 64U);
+  EXPECT_EQ(memory.stream_rows[1].width, 32U);
+  check(memory.stream_rows[0], view.row(0, 127));
+  check(memory.stream_rows[1], view.row(1, 127));
+  check(memory.ring_rows[0], view.ring_slot(0, 255));
   EXPECT_NE(std::memcmp(view.row(0, 0).data(), view.row(0, 1).data(), view.row(0, 0).size()), 0);
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "checkpoint/config_json.h"
+#include "model/generations/v41_config.h"
+#include "model/generations/v41_layout.h"
 #include "tests/support/tiny_models.h"
 
 namespace locket::engine {
@@ -17,13 +19,14 @@ namespace {
 
 constexpr double kReleasedBytesPerToken = 890.0;
 
-model::V41Config released_config() {
+model::MemoryDescription released_memory() {
   const auto path = std::filesystem::path(LOCKET_TEST_DATA) / "configs" / "v41_flash_config.json";
   auto file = checkpoint::ConfigFile::open(path);
   EXPECT_TRUE(file) << file.error().message;
   auto config = model::read_v41_config(file->root());
   EXPECT_TRUE(config) << config.error().message;
-  return *config;
+  const model::V41Memory memory = model::make_v41_memory(*config, model::NumericsMode::kReference);
+  return model::outline_v41(*config, memory).memory;
 }
 
 // Sanitizers pad every allocation and keep what is freed.
@@ -50,8 +53,7 @@ std::int64_t written_rows(const cache::KvView& view, std::size_t stream) {
 }
 
 TEST(LiveCacheTest, HasTheReleasedLayout) {
-  const model::V41Memory memory =
-      model::make_v41_memory(released_config(), model::NumericsMode::kReference);
+  const model::MemoryDescription memory = released_memory();
   ASSERT_EQ(memory.layout.streams.size(), 8U);
   for (const cache::RowStream& stream : memory.layout.streams) {
     EXPECT_EQ(stream.row_bytes, stream.name == "rows" ? 288U : 68U);
@@ -63,7 +65,7 @@ TEST(LiveCacheTest, HasTheReleasedLayout) {
 }
 
 TEST(LiveCacheTest, GrowsBy890BytesATokenOver131072Tokens) {
-  const auto size = fill_live_cache(released_config(), model::NumericsMode::kReference, 131072);
+  const auto size = fill_live_cache(released_memory(), 131072);
   ASSERT_TRUE(size) << size.error().message;
   EXPECT_EQ(size->page_bytes_per_token(), kReleasedBytesPerToken);
   EXPECT_EQ(size->ring_bytes, 2'703'360U);
@@ -77,8 +79,7 @@ TEST(LiveCacheTest, GrowsBy890BytesATokenOver131072Tokens) {
 }
 
 TEST(LiveCacheTest, WritesEveryRowThatTheTokensComplete) {
-  const model::V41Memory memory =
-      model::make_v41_memory(released_config(), model::NumericsMode::kReference);
+  const model::MemoryDescription memory = released_memory();
   cache::PagePool pool(memory.layout.page_bytes(), std::uint64_t{1} << 24);
   cache::SequenceMemory sequence(memory.layout, pool);
   ASSERT_TRUE(write_synthetic_tokens(memory, {.first = 0, .count = 128}, sequence));
@@ -96,8 +97,7 @@ TEST(LiveCacheTest, WritesEveryRowThatTheTokensComplete) {
 }
 
 TEST(LiveCacheTest, ReportsAFullPool) {
-  const model::V41Memory memory =
-      model::make_v41_memory(released_config(), model::NumericsMode::kReference);
+  const model::MemoryDescription memory = released_memory();
   cache::PagePool pool(memory.layout.page_bytes(), 2 * memory.layout.page_bytes());
   cache::SequenceMemory sequence(memory.layout, pool);
   const Status status = write_synthetic_tokens(memory, {.first = 0, .count = 300}, sequence);
@@ -106,8 +106,7 @@ TEST(LiveCacheTest, ReportsAFullPool) {
 }
 
 TEST(LiveCacheTest, RefusesMoreThanTheMachineHas) {
-  const auto size =
-      fill_live_cache(released_config(), model::NumericsMode::kReference, std::int64_t{1} << 40);
+  const auto size = fill_live_cache(released_memory(), std::int64_t{1} << 40);
   ASSERT_FALSE(size);
   EXPECT_EQ(size.error().code, ErrorCode::kOverBudget);
   EXPECT_NE(size.error().message.find("1099511627776 tokens"), std::string::npos);

@@ -26,6 +26,14 @@ TEST(ReplayTest, HasTheReleasedLengths) {
   }
 }
 
+// Windows in every layer, and no layer above the boundary.
+TEST(ReplayTest, WithoutADecoderTheLastTokenIsEnough) {
+  const DecoderGeometry geometry = {.window = 128, .decoder_layers = 0};
+  EXPECT_EQ(replay_length(ReplayMode::kBounded, 1'000, geometry), 1);
+  EXPECT_EQ(replay_length(ReplayMode::kExact, 1'000, geometry), 1);
+  EXPECT_EQ(replay_length(ReplayMode::kFull, 1'000, geometry), 1'000);
+}
+
 TEST(ReplayTest, AWindowOfOneSeesOnePosition) {
   const DecoderGeometry geometry = {.window = 1, .decoder_layers = 20};
   EXPECT_EQ(replay_length(ReplayMode::kBounded, 50, geometry), 1);

@@ -163,7 +163,7 @@ TEST(SchedulerTest, ACrowdThatSharesABeginningSaysTheSame) {
 // Room for some of the pages only: the youngest give theirs up and go on later.
 TEST(SchedulerTest, PreemptedCompletionsGoOnWithTheSameBits) {
   const auto probe = open_engine();
-  const std::size_t page = probe->model().memory().layout.page_bytes();
+  const std::size_t page = probe->model().layout().page_bytes();
   const auto engine = open_engine({.pool_bytes = 9 * page});
   Scheduler scheduler(*engine, {.max_running = 8});
   Crowd crowd;
@@ -180,7 +180,7 @@ TEST(SchedulerTest, PreemptedCompletionsGoOnWithTheSameBits) {
 
 TEST(SchedulerTest, WhatCanNeverFitFailsAtOnceAndTheOthersGoOn) {
   const auto probe = open_engine();
-  const auto engine = open_engine({.pool_bytes = 3 * probe->model().memory().layout.page_bytes()});
+  const auto engine = open_engine({.pool_bytes = 3 * probe->model().layout().page_bytes()});
   Scheduler scheduler(*engine, {});
   Crowd crowd;
   crowd.requests = {request(4000, 100, 5)};
@@ -200,7 +200,7 @@ TEST(SchedulerTest, WhatCanNeverFitFailsAtOnceAndTheOthersGoOn) {
 // An answer that outgrows the memory ends there, when nobody else can give way.
 TEST(SchedulerTest, TheOnlyCompletionEndsWhereTheMemoryEnds) {
   const auto probe = open_engine();
-  const auto engine = open_engine({.pool_bytes = 2 * probe->model().memory().layout.page_bytes()});
+  const auto engine = open_engine({.pool_bytes = 2 * probe->model().layout().page_bytes()});
   Scheduler scheduler(*engine, {});
   const auto recorder = std::make_shared<Recorder>();
   scheduler.add(request(4100, 120, 1'000), recorder);

@@ -26,7 +26,7 @@ model::V41Config release_config() {
 
 Result<WeightPlan> plan_release(const WeightPlanWishes& wishes) {
   const model::V41Config config = release_config();
-  return plan_weights(config, model::estimate_v41_bytes(config),
+  return plan_weights(model::estimate_v41_bytes(config),
                       model::make_v41_memory(config, model::NumericsMode::kReference).layout,
                       wishes);
 }
@@ -40,7 +40,7 @@ void expect_refused(const WeightPlanWishes& wishes, std::initializer_list<std::s
 
 // The sums of the release's own shard headers: dense tensors, Engram tables and experts.
 TEST(WeightPlanTest, TheReleaseIsCountedFromItsConfigAlone) {
-  const model::V41Bytes bytes = model::estimate_v41_bytes(release_config());
+  const model::WeightBytes bytes = model::estimate_v41_bytes(release_config());
   EXPECT_TRUE(bytes.is_estimate);
   EXPECT_EQ(bytes.expert_read, 18'800'640U);
   // Three matrices of three large pages each, their scales among them.
@@ -132,8 +132,8 @@ TEST(WeightPlanTest, ACheckpointIsCountedFromItsTensors) {
   for (const std::string& name : test_support::tiny_names()) {
     const auto checkpoint = checkpoint::Checkpoint::open(test_support::tiny_checkpoint(name));
     const auto config = model::read_v41_config(checkpoint->config().root());
-    const model::V41Bytes counted = model::count_v41_bytes(*config, *checkpoint);
-    const model::V41Bytes estimated = model::estimate_v41_bytes(*config);
+    const model::WeightBytes counted = model::count_v41_bytes(*config, *checkpoint);
+    const model::WeightBytes estimated = model::estimate_v41_bytes(*config);
     EXPECT_FALSE(counted.is_estimate);
     EXPECT_EQ(counted.expert, estimated.expert);
     EXPECT_EQ(counted.expert_read, estimated.expert_read);

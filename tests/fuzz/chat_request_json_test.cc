@@ -8,6 +8,7 @@
 
 #include "chat/json_reader.h"
 #include "chat/python_json.h"
+#include "chat/render_prompt.h"
 #include "tests/chat/dialect_rows.h"
 #include "tests/fuzz/broken_text.h"
 
@@ -67,7 +68,24 @@ TEST(ChatRequestJsonFuzzTest, AgreesWithAnotherLibraryOnWhatIsJson) {
   EXPECT_GT(accepted, 1000U);
 }
 
-TEST(ChatRequestJsonFuzzTest, NoRequestBringsTheRendererDown) {
+// Every format renders the request, or says what it has no words for.
+void expect_renders(const ChatRequest& request) {
+  for (int value = 0; value < static_cast<int>(ChatFormat::kCount); ++value) {
+    const auto format = static_cast<ChatFormat>(value);
+    const Result<RenderedPrompt> prompt = render_segments(request, format);
+    if (!prompt) {
+      EXPECT_EQ(prompt.error().code, ErrorCode::kUnsupported);
+      EXPECT_NE(format, ChatFormat::kV41);
+      continue;
+    }
+    const std::string text = join_segments(prompt->segments);
+    EXPECT_TRUE(text.starts_with("<｜begin▁of▁sentence｜>") || text.starts_with("<|im_start|>"));
+    EXPECT_EQ(tokenizer::repair_utf8(text), text);
+    EXPECT_LE(prompt->system_segments, prompt->segments.size());
+  }
+}
+
+TEST(ChatRequestJsonFuzzTest, NoRequestBringsTheRenderersDown) {
   std::mt19937 random(20260912);
   std::size_t rendered = 0;
   for (int round = 0; round < 40000; ++round) {
@@ -79,9 +97,7 @@ TEST(ChatRequestJsonFuzzTest, NoRequestBringsTheRendererDown) {
       continue;
     }
     ++rendered;
-    const std::string prompt = join_segments(render_segments(*request).segments);
-    EXPECT_TRUE(prompt.starts_with("<｜begin▁of▁sentence｜>"));
-    EXPECT_EQ(tokenizer::repair_utf8(prompt), prompt);
+    expect_renders(*request);
   }
   EXPECT_GT(rendered, 1000U);
 }
@@ -112,9 +128,7 @@ void expect_sound(Parser parser, const std::string& body, std::size_t& rendered)
     return;
   }
   ++rendered;
-  const std::string prompt = join_segments(render_segments(*request).segments);
-  EXPECT_TRUE(prompt.starts_with("<｜begin▁of▁sentence｜>"));
-  EXPECT_EQ(tokenizer::repair_utf8(prompt), prompt);
+  expect_renders(*request);
 }
 
 std::vector<std::string> broken_copies(fuzz::BrokenText& text) {

@@ -77,6 +77,12 @@ void wrong_int8_product(const WeightMatrix& w, const Int8Rows& x, float* out,
   if (last > first) spoil(out[first * 16]);
 }
 
+void wrong_coarse_sums(const CoarseMatrix& w, const CoarseRows& x, std::size_t first,
+                       std::size_t last, std::int64_t* out) {
+  reference_kernels().coarse_sums(w, x, first, last, out);
+  ++out[x.tokens * (last - first) * kCoarseLanes - 1];
+}
+
 void wrong_norm(std::span<const float> x, std::span<const float> weight, float eps,
                 Rounding rounding, std::span<float> out) {
   reference_kernels().elementwise.rms_norm(x, weight, eps, rounding, out);
@@ -141,7 +147,8 @@ TEST(KernelCheckTest, FindsAProductInAnotherOrder) {
     }
   };
   const std::vector<std::string> faults = faults_of(table);
-  for (const char* name : {"matmul bf16", "matmul fp8", "matmul fp4", "matmul f32"}) {
+  for (const char* name :
+       {"matmul bf16", "matmul fp8", "matmul fp8, float32 scales", "matmul fp4", "matmul f32"}) {
     EXPECT_NE(std::ranges::find(faults, name), faults.end()) << name;
   }
 }
@@ -175,7 +182,7 @@ TEST(KernelCheckTest, FindsEveryFunctionOfATableThatIsWrong) {
   };
   const Fault faults[] = {
       {[](KernelTable& t) { t.matmul_groups = wrong_product; },
-       {"matmul bf16", "matmul fp8", "matmul fp4", "matmul f32"}},
+       {"matmul bf16", "matmul fp8", "matmul fp8, float32 scales", "matmul fp4", "matmul f32"}},
       {[](KernelTable& t) { t.sparse_attention = wrong_attention; }, {"sparse attention"}},
       {[](KernelTable& t) { t.index_scores = wrong_index_scores; }, {"index scores"}},
       {[](KernelTable& t) { t.index_scan = wrong_index_scan; }, {"index scan"}},
@@ -183,6 +190,7 @@ TEST(KernelCheckTest, FindsEveryFunctionOfATableThatIsWrong) {
       {[](KernelTable& t) { t.selection.block_maxima = wrong_maxima; }, {"selection"}},
       {[](KernelTable& t) { t.int8.quantize_row = wrong_int8_row; }, {"int8 quantizer"}},
       {[](KernelTable& t) { t.int8.matmul_groups = wrong_int8_product; }, {"matmul int8"}},
+      {[](KernelTable& t) { t.coarse_sums = wrong_coarse_sums; }, {"coarse sums"}},
       {[](KernelTable& t) { t.elementwise.rms_norm = wrong_norm; }, {"norm"}},
       {[](KernelTable& t) { t.elementwise.swiglu = wrong_swiglu; }, {"swiglu"}},
       {[](KernelTable& t) { t.elementwise.rotate_pairs = wrong_rotation; }, {"rotation"}},

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -63,7 +64,7 @@ class MatmulTest : public ::testing::TestWithParam<const KernelTable*> {
 };
 
 constexpr std::array kFormats = {WeightFormat::kBf16, WeightFormat::kFp8, WeightFormat::kFp4,
-                                 WeightFormat::kF32};
+                                 WeightFormat::kF32, WeightFormat::kFp8F32};
 
 constexpr std::array kSpreads = {Spread::kUsual, Spread::kTiny, Spread::kHuge, Spread::kDenormal};
 
@@ -106,6 +107,38 @@ TEST_P(MatmulTest, CutsManyTokensIntoBlocks) {
   }
 }
 
+TEST_P(MatmulTest, HasTheReferenceBitsForLongRows) {
+  for (const WeightFormat format : {WeightFormat::kFp8, WeightFormat::kFp8F32}) {
+    for (const std::size_t tokens : {1, 2, 7}) {
+      expect_same(format, {85, 2101, tokens, 1, 1}, Spread::kUsual, Spread::kUsual);
+    }
+    expect_same(format, {100, 4096, 1, 3, 0}, Spread::kUsual, Spread::kUsual);
+    expect_same(format, {3, 5120, 54, 0, 0}, Spread::kUsual, Spread::kUsual);
+  }
+}
+
+// Kernels that apply scales to sums must notice the one that is too small for that.
+TEST_P(MatmulTest, HasTheReferenceBitsBesideOneExtremeScale) {
+  constexpr std::size_t kColumns = 2304;
+  for (const WeightFormat format : {WeightFormat::kFp8, WeightFormat::kFp8F32}) {
+    RandomValues random(21);
+    RandomMatrix stored = random_matrix(format, 150, kColumns, Spread::kUsual, random);
+    const std::size_t last = stored.scales.size() - 1;  // the exponent's byte of a float32
+    stored.scales[last] = std::byte{0};
+    stored.scales[last / 2 / 4 * 4 + 3] = std::byte{1};
+    const WeightMatrix w = stored.packed();
+    for (const std::size_t tokens : {1, 3, 6}) {
+      const std::vector<float> x = random.bf16_values(tokens * kColumns, Spread::kUsual);
+      const Shape shape = {150, kColumns, tokens, 0, 0};
+      for (const ActivationValues values : {ActivationValues::kF32, ActivationValues::kBf16}) {
+        EXPECT_TRUE(same_bits(multiply(*GetParam(), w, shape, x, values).out,
+                              multiply(reference_kernels(), w, shape, x, values).out))
+            << format_name(format) << ", " << tokens << " tokens";
+      }
+    }
+  }
+}
+
 TEST_P(MatmulTest, HasTheReferenceBitsForExtremeScalesAndValues) {
   for (const WeightFormat format : kFormats) {
     for (const Spread weights : kSpreads) {
@@ -119,7 +152,7 @@ TEST_P(MatmulTest, HasTheReferenceBitsForExtremeScalesAndValues) {
   }
 }
 
-// One row of weights given as float32, rounded to what `format` stores.
+// One row of weights given as float32, rounded to what `format` stores, with scales of this code.
 WeightMatrix one_row(WeightFormat format, std::span<const float> weights, std::uint8_t scale) {
   RandomMatrix matrix{
       .format = format, .rows = 1, .columns = weights.size(), .values = {}, .scales = {}};
@@ -129,7 +162,7 @@ WeightMatrix one_row(WeightFormat format, std::span<const float> weights, std::u
     if (format == WeightFormat::kBf16) {
       matrix.values.insert(matrix.values.end(), bytes + 2, bytes + 4);
     }
-    if (format == WeightFormat::kFp8) {
+    if (format == WeightFormat::kFp8 || format == WeightFormat::kFp8F32) {
       matrix.values.push_back(std::byte{numerics::to_fp8_e4m3(weights[i]).code});
     }
     if (format == WeightFormat::kFp4 && i % 2 == 0) {
@@ -137,7 +170,11 @@ WeightMatrix one_row(WeightFormat format, std::span<const float> weights, std::u
                                                            numerics::to_fp4_e2m1(weights[i + 1]))});
     }
   }
-  if (tile_scales(format) != 0) {
+  if (format == WeightFormat::kFp8F32) {
+    const auto bytes =
+        std::bit_cast<std::array<std::byte, 4>>(std::uint32_t{scale} << 23 | 0x2CCCCDu);
+    matrix.scales.assign(bytes.begin(), bytes.end());
+  } else if (tile_scale_bytes(format) != 0) {
     matrix.scales.assign((weights.size() + 31) / 32, std::byte{scale});
   }
   return matrix.packed();
@@ -193,9 +230,10 @@ void expect_same_cancellation(const KernelTable& table, const WeightMatrix& w) {
 }
 
 TEST_P(MatmulTest, KeepsTheLastBitOfACancellationForEveryScale) {
-  for (const WeightFormat format : {WeightFormat::kFp8, WeightFormat::kFp4}) {
+  for (const WeightFormat format :
+       {WeightFormat::kFp8, WeightFormat::kFp8F32, WeightFormat::kFp4}) {
     std::vector<float> weights(32, 0.0f);
-    weights[0] = weights[4] = format == WeightFormat::kFp8 ? 0x1p-9f : 0.5f;
+    weights[0] = weights[4] = format == WeightFormat::kFp4 ? 0.5f : 0x1p-9f;
     for (std::uint32_t scale = 0; scale <= 254; ++scale) {
       SCOPED_TRACE(scale);
       expect_same_cancellation(*GetParam(),
@@ -243,6 +281,22 @@ TEST_P(MatmulTest, ComputesOnlyTheRowGroupsAskedFor) {
     GetParam()->matmul_groups(w, rows, parts.data(), 70, 4, 5);
     EXPECT_TRUE(same_bits(parts, whole));
   }
+}
+
+// code * scale rounded before the sum would give another last bit.
+TEST(MatmulPublicTest, MultipliesTheSumOfCodesByAFloatScale) {
+  std::vector<float> weights(64, 0.0f);
+  std::vector<float> x(64, 1.0f);
+  weights[0] = 1.0f;
+  weights[1] = 1.375f;
+  weights[40] = 0.875f;
+  const WeightMatrix w = one_row(WeightFormat::kFp8F32, weights, 120);
+  const float scale = scale_at(w, 0, 0);
+  const float expected = std::fma(0.875f, scale, 2.375f * scale);
+  EXPECT_EQ(code_at(w, 0, 1), 1.375f);
+  EXPECT_EQ(product_of(reference_kernels(), w, x, ActivationValues::kF32), expected);
+  const float rounded_weights = 1.0f * scale + 1.375f * scale + 0.875f * scale;
+  EXPECT_NE(expected, rounded_weights);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tables, MatmulTest, ::testing::ValuesIn(fast_tables()), table_name);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -35,6 +36,12 @@ float stored_value(const RandomMatrix& m, std::size_t row, std::size_t column) {
       return numerics::to_float(numerics::Fp8E4m3{byte(m.values[at])}) *
              numerics::to_float(numerics::E8m0{byte(scale)});
     }
+    case WeightFormat::kFp8F32: {
+      const std::size_t block = row / 128 * ((m.columns + 127) / 128) + column / 128;
+      float scale = 0.0f;
+      std::memcpy(&scale, m.scales.data() + block * 4, 4);
+      return numerics::to_float(numerics::Fp8E4m3{byte(m.values[at])}) * scale;
+    }
     case WeightFormat::kFp4: {
       const std::uint8_t codes = byte(m.values[at / 2]);
       const auto code = at % 2 == 0 ? numerics::even_fp4(codes) : numerics::odd_fp4(codes);
@@ -48,7 +55,7 @@ float stored_value(const RandomMatrix& m, std::size_t row, std::size_t column) {
 }
 
 constexpr std::array kFormats = {WeightFormat::kBf16, WeightFormat::kFp8, WeightFormat::kFp4,
-                                 WeightFormat::kF32};
+                                 WeightFormat::kF32, WeightFormat::kFp8F32};
 
 void expect_stored_values(WeightFormat format, std::size_t rows, std::size_t columns,
                           Spread spread) {
@@ -91,7 +98,10 @@ TEST(WeightMatrixTest, PadsWithZeros) {
       const std::size_t row = i % 16;
       const std::size_t column = i / 16;
       if (row < 5 && column < columns) continue;
-      EXPECT_TRUE(is_same(weight_at(packed, row, column), 0.0f));
+      EXPECT_EQ(weight_at(packed, row, column), 0.0f);
+      if (tile_scale_bytes(format) == 0) {
+        EXPECT_FALSE(std::signbit(weight_at(packed, row, column)));
+      }
     }
   }
 }
@@ -105,6 +115,7 @@ TEST(WeightMatrixTest, CountsItsBytes) {
   EXPECT_EQ(bytes(WeightFormat::kBf16), 64u * 64 * 2);
   EXPECT_EQ(bytes(WeightFormat::kFp8), 64u * 64 + 4 * 2);
   EXPECT_EQ(bytes(WeightFormat::kFp4), 64u * 64 / 2 + 64 * 2);
+  EXPECT_EQ(bytes(WeightFormat::kFp8F32), 64u * 64 + 4 * 2 * sizeof(float));
 }
 
 TEST(WeightMatrixTest, RefusesNanScales) {
@@ -119,10 +130,45 @@ TEST(WeightMatrixTest, RefusesNanScales) {
   }
 }
 
+TEST(WeightMatrixTest, RefusesFloatScalesThatAreNotFinite) {
+  for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+    RandomValues random(3);
+    RandomMatrix stored = random_matrix(WeightFormat::kFp8F32, 200, 300, Spread::kUsual, random);
+    ASSERT_EQ(stored.scales.size(), 6 * sizeof(float));
+    std::memcpy(stored.scales.data() + 4 * sizeof(float), &bad, sizeof bad);
+    const auto packed = pack_weights(stored.stored());
+    ASSERT_FALSE(packed.has_value());
+    EXPECT_EQ(packed.error().code, ErrorCode::kBadCheckpoint);
+    EXPECT_NE(packed.error().message.find("scale 4 is "), std::string::npos)
+        << packed.error().message;
+  }
+}
+
+TEST(WeightMatrixTest, OneFloatScaleIsForABlockOf128RowsAndColumns) {
+  RandomMatrix stored{
+      .format = WeightFormat::kFp8F32, .rows = 150, .columns = 270, .values = {}, .scales = {}};
+  stored.values.assign(150 * 270, std::byte{numerics::to_fp8_e4m3(1.0f).code});
+  for (const float scale : {0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f}) {
+    const auto bytes = std::bit_cast<std::array<std::byte, 4>>(scale);
+    stored.scales.insert(stored.scales.end(), bytes.begin(), bytes.end());
+  }
+  const WeightMatrix packed = stored.packed();
+  EXPECT_EQ(weight_at(packed, 0, 0), 0.1f);
+  EXPECT_EQ(weight_at(packed, 127, 127), 0.1f);
+  EXPECT_EQ(weight_at(packed, 127, 128), 0.2f);
+  EXPECT_EQ(weight_at(packed, 0, 269), 0.3f);
+  EXPECT_EQ(weight_at(packed, 128, 127), 0.4f);
+  EXPECT_EQ(weight_at(packed, 149, 255), 0.5f);
+  EXPECT_EQ(weight_at(packed, 149, 256), 0.6f);
+}
+
 TEST(WeightMatrixTest, RefusesNanCodesOfEitherSign) {
-  for (const unsigned code : {0x7Fu, 0xFFu}) {
+  for (const auto& [code, format] : {std::pair{0x7Fu, WeightFormat::kFp8},
+                                     {0xFFu, WeightFormat::kFp8},
+                                     {0x7Fu, WeightFormat::kFp8F32},
+                                     {0xFFu, WeightFormat::kFp8F32}}) {
     RandomValues random(4);
-    RandomMatrix stored = random_matrix(WeightFormat::kFp8, 32, 32, Spread::kUsual, random);
+    RandomMatrix stored = random_matrix(format, 32, 32, Spread::kUsual, random);
     stored.values[77] = static_cast<std::byte>(code);
     const auto packed = pack_weights(stored.stored());
     ASSERT_FALSE(packed.has_value());

@@ -9,7 +9,7 @@ namespace locket::kernels {
 namespace {
 
 constexpr WeightFormat kFormats[] = {WeightFormat::kBf16, WeightFormat::kFp8, WeightFormat::kFp4,
-                                     WeightFormat::kF32};
+                                     WeightFormat::kF32, WeightFormat::kFp8F32};
 
 // Rows in steps, the last ones first.
 void pack_backwards(const RandomMatrix& stored, std::size_t step, WeightMatrix& matrix) {

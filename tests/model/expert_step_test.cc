@@ -145,6 +145,7 @@ class LateExperts : public ExpertSource {
 
   std::size_t at_once = kExperts;
   std::set<std::int32_t> ready;
+  std::vector<std::int32_t> comes;  // in this order, before all others
   std::int32_t broken = -1;
   std::vector<std::int32_t> waited;
   int leases = 0;
@@ -164,6 +165,14 @@ class LateExperts : public ExpertSource {
       owner_.waited.push_back(ids_[index]);
       if (ids_[index] == owner_.broken) return fail(ErrorCode::kIo, "expert 4 cannot be read");
       return lease_->wait(index);
+    }
+    std::size_t wait_any(std::span<const std::size_t> indices) override {
+      for (const std::int32_t id : owner_.comes) {
+        for (const std::size_t index : indices) {
+          if (ids_[index] == id) return index;
+        }
+      }
+      return indices.front();
     }
 
    private:
@@ -193,6 +202,39 @@ class LateExpertsTest : public ::testing::Test {
   TestContext test_{NumericsMode::kReference, 2};
   tensor::FloatMatrix u_ = bf16_matrix(8, 12, kHidden);
 };
+
+// With few rows the down products are done while others are missing.
+TEST_F(LateExpertsTest, FewTokensGiveTheSameBitsHoweverTheirExpertsCome) {
+  for (const NumericsMode mode :
+       {NumericsMode::kReference, NumericsMode::kWide, NumericsMode::kFast}) {
+    for (const std::size_t tokens : {1, 2, 9, 10}) {
+      u_ = bf16_matrix(8, tokens, kHidden);
+      TestContext test(mode, 2);
+      const auto run = [&](ExpertSource& source) {
+        test.context.work = {};
+        return *moe_forward(test.context, config_with(kExperts - 1), model_.weights, source, u_, 0);
+      };
+      const tensor::FloatMatrix expected = run(*model_.experts);
+      const std::uint64_t products = test.context.work.matmul;
+      for (const std::set<std::int32_t>& ready :
+           {std::set<std::int32_t>{}, {0, 3}, {1, 2, 4, 5, 6}, {0, 1, 2, 3, 4, 5, 6}}) {
+        late_.ready = ready;
+        EXPECT_TRUE(kernels::same_bits(run(late_).values(), expected.values()))
+            << tokens << " tokens, " << ready.size() << " experts are there";
+        EXPECT_EQ(test.context.work.matmul, products);
+      }
+    }
+  }
+}
+
+TEST_F(LateExpertsTest, WhatComesFirstIsComputedFirst) {
+  u_ = bf16_matrix(8, 1, kHidden);
+  late_.comes = {5, 3};
+  ASSERT_TRUE(forward(late_));
+  ASSERT_GE(late_.waited.size(), 3U);
+  EXPECT_TRUE(std::ranges::is_sorted(late_.waited.begin() + 2, late_.waited.end()));
+  EXPECT_GT(late_.waited[0], late_.waited[1]);
+}
 
 TEST_F(LateExpertsTest, WhatIsThereIsComputedFirstAndTheBitsAreTheSame) {
   late_.ready = {2, 5};

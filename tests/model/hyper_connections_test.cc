@@ -101,6 +101,27 @@ TEST(HyperConnectionsTest, CoefficientsFollowTheFormulas) {
 }
 
 // The last step divides columns: their sums are s / (s + eps).
+// The output head of V4 has weights for its collapse and nothing else.
+TEST(HyperConnectionsTest, CollapseWeightsAloneAreTheFirstOfASite) {
+  const HyperConnectionsConfig config = {
+      .streams = 4, .sinkhorn_iterations = 20, .hc_eps = 1e-6f, .norm_eps = 1e-6f};
+  const std::size_t width = 4 * 24;
+  HyperConnectionsWeights site = {.fn = random_floats(31, 24 * width),
+                                  .base = random_floats(32, 24),
+                                  .scale = {0.7f, 1.0f, 1.0f}};
+  HyperConnectionsWeights head = {
+      .fn = {site.fn.begin(), site.fn.begin() + static_cast<std::ptrdiff_t>(4 * width)},
+      .base = {site.base.begin(), site.base.begin() + 4},
+      .scale = {0.7f}};
+  TestContext test(NumericsMode::kWide);
+  const tensor::FloatMatrix streams = random_matrix(33, 5, width);
+  const HyperConnections whole = hyper_connections(test.context, config, site, streams);
+  const tensor::FloatMatrix alone = collapse_weights(test.context, config, head, streams);
+  ASSERT_EQ(alone.rows(), 5U);
+  ASSERT_EQ(alone.columns(), 4U);
+  EXPECT_TRUE(std::ranges::equal(alone.values(), whole.pre.values()));
+}
+
 TEST(HyperConnectionsTest, ColumnsSumToSlightlyLessThanOne) {
   const HyperConnectionsConfig config = {
       .streams = 4, .sinkhorn_iterations = 20, .hc_eps = 1e-3f, .norm_eps = 1e-20f};

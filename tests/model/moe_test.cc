@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "kernels/elementary.h"
@@ -115,6 +116,45 @@ TEST_P(MoeTest, TokensDoNotTouchEachOther) {
         moe.forward(test_.context, config_, rows_of(u, token, token + 1));
     EXPECT_TRUE(std::ranges::equal(alone.row(0), together.row(token))) << token;
   }
+}
+
+// V2: two shared experts, stored as one of twice the size.
+TEST_P(MoeTest, ASharedExpertOfAnotherSizeIsAddedLast) {
+  TestMoe moe = random_moe();
+  moe.weights.shared = random_expert(4, kHidden, 96);
+  config_.expert_size = 64;
+  const tensor::FloatMatrix u = random_matrix(5, 30, kHidden);
+  const tensor::FloatMatrix sums = moe.forward(test_.context, config_, u);
+  const Routing routing = route(test_.context, config_.router, moe.weights.router, u);
+  for (std::size_t token = 0; token < u.rows(); ++token) {
+    std::map<std::int32_t, tensor::FloatMatrix> outputs;
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::int32_t expert = routing.experts[token * 4 + i];
+      outputs[expert] = expert_output(test_.context, expert_of(*moe.experts, expert), 10.0f,
+                                      u.row(token), routing.weights[token * 4 + i]);
+    }
+    outputs[kExperts] = expert_output(test_.context, moe.weights.shared, 10.0f, u.row(token), 1.0f);
+    for (std::size_t d = 0; d < kHidden; ++d) {
+      float sum = 0.0f;
+      for (const auto& [expert, output] : outputs) sum += output.row(0)[d];
+      EXPECT_EQ(sums.row(token)[d], kernels::round_value(sum, test_.context.numerics.rounding()));
+    }
+  }
+}
+
+TEST_P(MoeTest, TheFirstLayersMayHaveNoExperts) {
+  std::vector<std::vector<ExpertWeights>> layers(3);
+  for (std::uint32_t expert = 0; expert < kExperts; ++expert) {
+    layers[2].push_back(random_expert(100 + 10 * expert, kHidden, 64));
+  }
+  TestMoe moe = random_moe();
+  const tensor::FloatMatrix u = random_matrix(5, 7, kHidden);
+  const tensor::FloatMatrix expected = moe.forward(test_.context, config_, u);
+  moe.experts = resident_experts(std::move(layers));
+  config_.layer = 2;
+  const tensor::FloatMatrix actual = moe.forward(test_.context, config_, u);
+  EXPECT_EQ(moe.experts->expert_count(), kExperts);
+  EXPECT_TRUE(std::ranges::equal(actual.values(), expected.values()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, MoeTest,

@@ -91,6 +91,74 @@ TEST_F(RouterTest, LargeLogitsAreTheirOwnSoftplus) {
   EXPECT_FLOAT_EQ(routing.weights[1], 10.0f / 30.0f * 1.5f);
 }
 
+float probability(const std::vector<float>& logits, std::size_t expert) {
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+  return static_cast<float>(std::exp(static_cast<double>(logits[expert])) / sum);
+}
+
+// V2-Lite: the best of all by softmax, weights as they are.
+TEST_F(RouterTest, PlainSoftmaxWeightsAreProbabilitiesOfAllExperts) {
+  config_.score = RouterScore::kSoftmax;
+  config_.weighting = RouterWeighting::kPlain;
+  const std::vector<float> logits = {0, 3, -1, 2, 0.5f, -2, 1, -3};
+  const Routing routing = routed(weights({}), logits);
+  EXPECT_EQ(routing.experts, (std::vector<std::int32_t>{1, 3, 6}));
+  EXPECT_NEAR(routing.weights[0], probability(logits, 1) * 1.5f, 1e-6f);
+  EXPECT_NEAR(routing.weights[2], probability(logits, 6) * 1.5f, 1e-6f);
+}
+
+// V2: groups of two by their best expert, of which two groups are kept.
+TEST_F(RouterTest, ExpertsOutsideTheBestGroupsAreNotChosen) {
+  config_ = {.experts_per_token = 3,
+             .scaling_factor = 16.0f,
+             .score = RouterScore::kSoftmax,
+             .weighting = RouterWeighting::kPlain,
+             .groups = 4,
+             .kept_groups = 2,
+             .group_score = GroupScore::kBest};
+  // Group 1 has the best expert, group 3 the second best; 2 and 2.5 in group 2 are left out.
+  const std::vector<float> logits = {0, 1, 4, -1, 2, 2.5f, 3, -2};
+  const Routing routing = routed(weights({}), logits);
+  EXPECT_EQ(routing.experts, (std::vector<std::int32_t>{2, 6, 3}));
+  EXPECT_NEAR(routing.weights[2], probability(logits, 3) * 16.0f, 1e-6f);
+}
+
+TEST_F(RouterTest, EqualGroupsGoToTheLowerNumber) {
+  config_.groups = 4;
+  config_.kept_groups = 2;
+  EXPECT_EQ(routed(weights({}), std::vector<float>(kExperts, 0.5f)).experts,
+            (std::vector<std::int32_t>{0, 1, 2}));
+}
+
+// V3: groups by the sum of their two best biased scores, all of which may be negative; a group that
+// is left out must not come back as zeros.
+TEST_F(RouterTest, NegativeBiasedScoresStayInTheirGroups) {
+  config_ = {.experts_per_token = 3,
+             .scaling_factor = 2.5f,
+             .score = RouterScore::kSigmoid,
+             .groups = 2,
+             .kept_groups = 1,
+             .group_score = GroupScore::kSumOfTwo};
+  const std::vector<float> logits = {2, 1, 0, -1, 3, -4, -4, -4};
+  const Routing routing = routed(weights(std::vector<float>(kExperts, -1.0f)), logits);
+  // sigmoid(2) + sigmoid(1) is more than sigmoid(3) + sigmoid(-4).
+  EXPECT_EQ(routing.experts, (std::vector<std::int32_t>{0, 1, 2}));
+  const auto sigmoid = [](float x) { return 1.0f / (1.0f + std::exp(-x)); };
+  const float sum = sigmoid(2) + sigmoid(1) + sigmoid(0);
+  EXPECT_NEAR(routing.weights[1], sigmoid(1) / sum * 2.5f, 1e-6f);
+}
+
+TEST_F(RouterTest, TheBestExpertAloneDecidesOverGroupsThatCountOne) {
+  config_ = {.experts_per_token = 3,
+             .score = RouterScore::kSigmoid,
+             .groups = 2,
+             .kept_groups = 1,
+             .group_score = GroupScore::kBest};
+  EXPECT_EQ(routed(weights({}), {2, 1, 0, -1, 3, -4, -4, -4}).experts,
+            (std::vector<std::int32_t>{4, 5, 6}));
+}
+
 TEST_F(RouterTest, TokensDoNotTouchEachOther) {
   const std::vector<float> logits = random_floats(12, 7 * kExperts);
   const RouterWeights router = weights(random_floats(13, kExperts));

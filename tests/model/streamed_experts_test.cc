@@ -209,6 +209,79 @@ TEST_F(StreamedExpertsTest, AWarmStartReadsWhatWasUsedMost) {
   EXPECT_EQ(experts->uses().most_used(1).front().layer, 1);
 }
 
+TEST_F(StreamedExpertsTest, WhatWasExpectedIsThereOrOnItsWay) {
+  const auto experts = source(8);
+  const std::vector<std::int32_t> ids = {0, 2};
+  experts->expect(1, ids);
+  const auto lease = experts->fetch(1, ids);
+  for (std::size_t i = 0; i < ids.size(); ++i) expect_right(*lease, i, {1, ids[i]});
+  EXPECT_EQ(experts->counts().misses, 0U);
+  EXPECT_EQ(experts->counts().hits, 2U);
+  EXPECT_EQ(experts->counts().foreseen, 2U);
+}
+
+// Right, wrong and half right, for this layer or another, with every size of the cache and two
+// leases at a time.
+TEST_F(StreamedExpertsTest, NoGuessChangesWhatIsGiven) {
+  std::mt19937 random(11);
+  for (const std::size_t slots :
+       {std::size_t{2}, std::size_t{3}, std::size_t{7}, std::size_t{40}}) {
+    const auto experts = source(slots, 2);
+    const auto fetch = [&](std::int64_t layer, const std::vector<std::int32_t>& ids) {
+      auto lease = experts->fetch(layer, ids);
+      for (std::size_t i = 0; i < ids.size(); ++i) expect_right(*lease, i, {layer, ids[i]});
+      return lease;
+    };
+    std::unique_ptr<ExpertSource::Lease> before;
+    for (int step = 0; step < 80; ++step) {
+      const auto layer = static_cast<std::int64_t>(random() % layer_count());
+      auto guess = some_ids(random, 1 + random() % expert_count(), expert_count());
+      std::shuffle(guess.begin(), guess.end(), random);
+      experts->expect(random() % 4 == 0 ? 0 : layer, guess);
+      const std::size_t most = std::max<std::size_t>(1, experts->experts_at_once());
+      before = fetch(layer, some_ids(random, 1 + random() % most, expert_count()));
+    }
+    const ExpertStreamCounts counts = experts->counts();
+    EXPECT_LE(counts.foreseen, counts.hits);
+    EXPECT_GT(counts.foreseen + counts.in_vain, 0U) << slots << " slots";
+  }
+}
+
+TEST_F(StreamedExpertsTest, AGuessGivesItsRoomToWhatIsNeeded) {
+  const auto experts = source(4, 1);
+  ASSERT_EQ(experts->experts_at_once(), 2U);
+  const std::vector<std::int32_t> first = {0, 1};
+  const std::vector<std::int32_t> second = {2, 3};
+  const auto held = experts->fetch(0, first);
+  for (int round = 0; round < 20; ++round) {
+    experts->expect(1, first);
+    const auto lease = experts->fetch(0, second);
+    for (std::size_t i = 0; i < 2; ++i) expect_right(*lease, i, {0, second[i]});
+    for (std::size_t i = 0; i < 2; ++i) expect_right(*held, i, {0, first[i]});
+  }
+}
+
+TEST_F(StreamedExpertsTest, ADamagedExpertThatWasExpectedIsReadAnewWhenItIsNeededAgain) {
+  const checkpoint::StoredTensor& scale = *stored_[1][2].up.scale;
+  const std::string good(1, static_cast<char>(scale.read()->bytes()[3]));
+  overwrite(scale, 3, "\xFF");
+  const auto experts = source(10);
+  const std::int32_t id = 2;
+  experts->expect(1, {&id, 1});
+  EXPECT_FALSE(experts->fetch(1, {&id, 1})->wait(0));
+  overwrite(scale, 3, good);
+  const auto lease = experts->fetch(1, {&id, 1});
+  expect_right(*lease, 0, {1, id});
+}
+
+TEST_F(StreamedExpertsTest, ASourceMayGoWhileItReadsAhead) {
+  for (int round = 0; round < 20; ++round) {
+    const auto experts = source(12, 1 + static_cast<std::size_t>(round % 3));
+    const std::vector<std::int32_t> ids = {0, 1, 2};
+    experts->expect(round % 2, ids);
+  }
+}
+
 TEST_F(StreamedExpertsTest, ADamagedExpertIsNamedAndTheOthersAreGiven) {
   const StoredExpert& damaged = stored_[1][2];
   const std::string good(1, static_cast<char>(damaged.up.scale->read()->bytes()[3]));

@@ -42,12 +42,12 @@ class V41Test : public ::testing::TestWithParam<std::string> {
         static_cast<std::size_t>(model_.config().hidden_size * model_.config().stream_count);
     ResidualRows all = {.streams = {kCount, width},
                         .pre = {kCount, static_cast<std::size_t>(model_.config().stream_count)}};
-    V41SequenceState state = model_.make_state();
+    SequenceState state = model_.make_state();
     std::size_t first = 0;
     for (const std::size_t count : cuts) {
       const cache::KvView view = memory_.view();
       Step step = make_step(view, first, count, 0);
-      V41SequenceState* const states[] = {&state};
+      SequenceState* const states[] = {&state};
       const ResidualRows part = model_.encode(context_, step, states);
       EXPECT_TRUE(step.parts.front().status);
       EXPECT_EQ(part.count(), count);

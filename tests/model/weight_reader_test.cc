@@ -1,5 +1,6 @@
 #include "model/generations/weight_reader.h"
 
+#include <cmath>
 #include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "numerics/fp8_e4m3.h"
 #include "tests/support/checkpoint_files.h"
 
 namespace locket::model {
@@ -170,6 +172,84 @@ TEST_F(WeightReaderTest, GroupsThatCutScaleTilesAreRefused) {
   expect_refused(reader.grouped_matrix("a", 96, 32, 2), ErrorCode::kUnsupported,
                  {"a.weight", "2 groups of 48 rows", "multiple of 32"});
   EXPECT_TRUE(reader.grouped_matrix("f", 4, 2, 2)) << "plain weights have no tiles";
+}
+
+class WideTileReaderTest : public WeightReaderTest {
+ protected:
+  WeightReader& open_wide(const std::vector<FileTensor>& tensors) {
+    open(tensors);
+    reader_.clear();
+    return reader_.emplace_back(checkpoint_.front(), LoadProgress{},
+                                WeightReader::Reads::kEverything, Fp8Tile::k128);
+  }
+};
+
+float stored_value(const FileTensor& weight, const FileTensor& scale, std::size_t row,
+                   std::size_t column) {
+  const auto columns = static_cast<std::size_t>(weight.shape[1]);
+  const auto scale_columns = static_cast<std::size_t>(scale.shape[1]);
+  const auto code = static_cast<std::uint8_t>(weight.bytes[row * columns + column]);
+  const auto exponent =
+      static_cast<std::uint8_t>(scale.bytes[row / 128 * scale_columns + column / 128]);
+  return numerics::kFp8E4m3Values[code] * std::ldexp(1.0f, exponent - 127);
+}
+
+TEST_F(WideTileReaderTest, AScaleReachesOver128RowsAndColumns) {
+  // The last tiles are partial.
+  const FileTensor weight = {"a.weight", "F8_E4M3", {200, 160}, random_bytes(5, 200 * 160)};
+  const FileTensor scale = {"a.scale", "F8_E8M0", {2, 2}, scale_bytes(4)};
+  WeightReader& reader = open_wide({weight, scale});
+  const auto matrix = reader.matrix("a", 200, 160);
+  ASSERT_TRUE(matrix) << matrix.error().message;
+  for (std::size_t row = 0; row < 200; ++row) {
+    for (std::size_t column = 0; column < 160; ++column) {
+      ASSERT_EQ(kernels::weight_at(*matrix, row, column), stored_value(weight, scale, row, column));
+    }
+  }
+}
+
+TEST_F(WideTileReaderTest, GroupsOfATileHaveItsScale) {
+  const FileTensor weight = {"a.weight", "F8_E4M3", {192, 32}, random_bytes(6, 192 * 32)};
+  const FileTensor scale = {"a.scale", "F8_E8M0", {2, 1}, scale_bytes(2)};
+  WeightReader& reader = open_wide({weight,
+                                    scale,
+                                    {"d.weight", "F8_E4M3", {160, 32}, random_bytes(7, 160 * 32)},
+                                    {"d.scale", "F8_E8M0", {2, 1}, scale_bytes(2)}});
+  const auto groups = reader.grouped_matrix("a", 192, 32, 4);
+  ASSERT_TRUE(groups) << groups.error().message;
+  for (std::size_t row = 0; row < 192; ++row) {
+    for (std::size_t column = 0; column < 32; ++column) {
+      ASSERT_EQ(kernels::weight_at((*groups)[row / 48], row % 48, column),
+                stored_value(weight, scale, row, column));
+    }
+  }
+  // Rows 112 to 143 would have two scales.
+  expect_refused(reader.grouped_matrix("d", 160, 32, 2), ErrorCode::kUnsupported,
+                 {"d.weight", "2 groups of 80 rows", "128 x 128"});
+}
+
+TEST_F(WideTileReaderTest, Fp4HasAScalePerRowAnd32Columns) {
+  WeightReader& reader = open_wide({{"b.weight", "I8", {40, 32}, random_bytes(2, 40 * 32)},
+                                    {"b.scale", "F8_E8M0", {40, 2}, scale_bytes(80)},
+                                    {"c.weight", "F8_E4M3", {40, 64}, random_bytes(1, 40 * 64)},
+                                    {"c.scale", "F8_E8M0", {2, 2}, scale_bytes(4)}});
+  const auto matrix = reader.matrix("b", 40, 64);
+  ASSERT_TRUE(matrix) << matrix.error().message;
+  EXPECT_EQ(matrix->format, kernels::WeightFormat::kFp4);
+  expect_refused(reader.matrix("c", 40, 64), ErrorCode::kBadCheckpoint, {"c.scale", "[1, 1]"});
+}
+
+TEST_F(WeightReaderTest, NumbersAreCheckedAgainstTheirLimit) {
+  const std::vector<std::int64_t> numbers = {0, 4, 2, -1, 3, 7};
+  const std::string bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * 8);
+  WeightReader& reader =
+      open({{"n", "I64", {3, 2}, bytes}, {"m", "I64", {2, 1}, bytes.substr(0, 16)}});
+  const auto read = reader.numbers("m", {2, 1}, 5);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, (std::vector<std::int32_t>{0, 4}));
+  expect_refused(reader.numbers("n", {3, 2}, 5), ErrorCode::kBadCheckpoint,
+                 {"n", "entry 3 is -1", "0 to 4"});
+  expect_refused(reader.numbers("m", {2, 1}, 4), ErrorCode::kBadCheckpoint, {"entry 1 is 4"});
 }
 
 TEST_F(WeightReaderTest, ValuesAreFloat32) {

@@ -32,10 +32,6 @@ std::uint32_t bits_of(Spread spread, RandomValues& random) {
   return sign | exponent_of(spread, random) << 23 | random.below(1u << 23);
 }
 
-std::uint32_t scale_bytes_row(WeightFormat format, std::size_t columns) {
-  return static_cast<std::uint32_t>(tile_scales(format) == 0 ? 0 : (columns + 31) / 32);
-}
-
 std::byte fp8_code(RandomValues& random) {
   const std::uint32_t code = random.below(256);
   return static_cast<std::byte>((code & 0x7Fu) == 0x7Fu ? code - 1 : code);
@@ -91,6 +87,12 @@ std::uint8_t RandomValues::scale_code(Spread spread) {
   return 0;
 }
 
+float RandomValues::f32_scale(Spread spread) {
+  const std::uint32_t sign = below(8) == 0 ? 0x80000000u : 0;
+  if (spread != Spread::kUsual && below(40) == 0) return std::bit_cast<float>(sign);
+  return std::bit_cast<float>(sign | std::uint32_t{scale_code(spread)} << 23 | below(1u << 23));
+}
+
 StoredMatrix RandomMatrix::stored() const {
   return {.format = format, .rows = rows, .columns = columns, .values = values, .scales = scales};
 }
@@ -108,15 +110,20 @@ RandomMatrix random_matrix(WeightFormat format, std::size_t rows, std::size_t co
     } else if (format == WeightFormat::kBf16) {
       const numerics::Bf16 value = numerics::to_bf16(random.bf16_value(spread));
       append(matrix.values, &value.bits, sizeof(value.bits));
-    } else if (format == WeightFormat::kFp8) {
+    } else if (format == WeightFormat::kFp8 || format == WeightFormat::kFp8F32) {
       matrix.values.push_back(fp8_code(random));
     } else if (i % 2 == 0) {
       matrix.values.push_back(static_cast<std::byte>(random.below(256)));
     }
   }
-  const std::size_t scale_rows = format == WeightFormat::kFp8 ? (rows + 31) / 32 : rows;
-  for (std::size_t i = 0; i < scale_rows * scale_bytes_row(format, columns); ++i) {
-    matrix.scales.push_back(static_cast<std::byte>(random.scale_code(spread)));
+  const std::size_t scale_bytes = stored_scale_bytes(format, rows, columns);
+  while (matrix.scales.size() < scale_bytes) {
+    if (format == WeightFormat::kFp8F32) {
+      const float scale = random.f32_scale(spread);
+      append(matrix.scales, &scale, sizeof(scale));
+    } else {
+      matrix.scales.push_back(static_cast<std::byte>(random.scale_code(spread)));
+    }
   }
   return matrix;
 }
@@ -169,6 +176,8 @@ const char* format_name(WeightFormat format) {
       return "fp4";
     case WeightFormat::kF32:
       return "f32";
+    case WeightFormat::kFp8F32:
+      return "fp8 with float32 scales";
     case WeightFormat::kCount:
       break;
   }

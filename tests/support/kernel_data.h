@@ -35,6 +35,8 @@ class RandomValues {
   std::vector<float> values(std::size_t count, Spread spread);
   std::vector<float> bf16_values(std::size_t count, Spread spread);
   std::uint8_t scale_code(Spread spread);
+  // Of either sign, from denormal to large, no power of two.
+  float f32_scale(Spread spread);
 
  private:
   std::mt19937 engine_;

@@ -27,7 +27,7 @@ constexpr std::size_t kMostConversations = 24;
 
 class Soak {
  public:
-  Soak(const model::V41Model& model, const SoakOptions& options)
+  Soak(const model::LanguageModel& model, const SoakOptions& options)
       : model_(model), options_(options), random_(options.seed) {
     for (std::size_t i = 0; i < 3; ++i) systems_.push_back(new_tokens(60 + 90 * i));
     open_memory();
@@ -49,7 +49,7 @@ class Soak {
   std::size_t between(std::size_t low, std::size_t high) { return low + draw(high - low + 1); }
 
   Tokens new_tokens(std::size_t count) {
-    const auto vocabulary = static_cast<std::size_t>(model_.config().vocabulary_size);
+    const auto vocabulary = static_cast<std::size_t>(model_.shape().vocabulary_size);
     Tokens tokens(count);
     for (TokenId& token : tokens) token = static_cast<TokenId>(draw(vocabulary));
     return tokens;
@@ -63,7 +63,7 @@ class Soak {
     }
   }
 
-  const cache::KvLayout& layout() const { return model_.memory().layout; }
+  const cache::KvLayout& layout() const { return model_.layout(); }
 
   // Room for a few conversations at most, so that something always has to go.
   std::uint64_t random_budget() {
@@ -72,7 +72,6 @@ class Soak {
   }
 
   void open_memory() {
-    const auto& config = model_.config();
     pool_ = std::make_unique<cache::PagePool>(layout().page_bytes(), random_budget());
     cache::PrefixMemoryOptions memory;
     memory.identity = {.model = {},
@@ -80,7 +79,7 @@ class Soak {
                        .numerics_revision = model::kNumericsRevision,
                        .tenant = {}};
     memory.model_label = "soak";
-    memory.restart_tokens = config.boundary * (config.sliding_window - 1);
+    memory.restart_tokens = model_.shape().restart_tokens();
     if (!options_.directory.empty()) {
       const std::uint64_t quota = chance(3) ? 0 : random_budget() * 4 + (std::uint64_t{4} << 20);
       auto disk = cache::DiskStore::open(
@@ -291,11 +290,11 @@ class Soak {
     for (const Request& request : requests) remember(request);
   }
 
-  const model::V41Model& model_;
+  const model::LanguageModel& model_;
   SoakOptions options_;
   std::mt19937_64 random_;
   std::array<WorkerPool, 2> workers_{WorkerPool(1), WorkerPool(2)};
-  cache::PagePool cold_pool_{model_.memory().layout.page_bytes(), std::uint64_t{1} << 32};
+  cache::PagePool cold_pool_{model_.layout().page_bytes(), std::uint64_t{1} << 32};
   std::unique_ptr<cache::PagePool> pool_;
   std::unique_ptr<cache::DiskStore> disk_;
   std::unique_ptr<cache::PrefixMemory> memory_;
@@ -317,7 +316,7 @@ std::string SoakReport::text() const {
       evicted_pages, values_dropped, differences);
 }
 
-SoakReport run_soak(const model::V41Model& model, const SoakOptions& options) {
+SoakReport run_soak(const model::LanguageModel& model, const SoakOptions& options) {
   return Soak(model, options).run();
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "model/generations/v41.h"
+#include "model/language_model.h"
 
 namespace locket::test_support {
 
@@ -41,6 +41,6 @@ struct SoakReport {
   std::string text() const;
 };
 
-SoakReport run_soak(const model::V41Model& model, const SoakOptions& options);
+SoakReport run_soak(const model::LanguageModel& model, const SoakOptions& options);
 
 }  // namespace locket::test_support

@@ -75,7 +75,7 @@ void LayerBench::run(const Input& input, Capture& result) {
   }
   model::ForwardContext context = oracle_.context();
   context.observer = &result;
-  model::V41SequenceState* const states[] = {&state_};
+  model::SequenceState* const states[] = {&state_};
   oracle_.model().run_layer(context, layer_, step, states, rows);
   require_success(step.parts.front().status);
 }

@@ -60,7 +60,7 @@ class LayerBench {
   std::int64_t layer_;
   cache::SequenceMemory memory_;
   cache::KvView view_;
-  model::V41SequenceState state_;
+  model::SequenceState state_;
 };
 
 // Block numbers of a recorded pool, given as one flag per row, that a position with `visible` rows

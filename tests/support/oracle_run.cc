@@ -89,7 +89,7 @@ LayeredRun LayerStack::run(const StreamChange& change) {
                               .pre = {tokens_.size(), streams}};
   for (std::size_t i = 0; i < rows.count(); ++i) rows.pre.row(i)[0] = 1.0f;
   if (change) change(-1, rows.streams);
-  model::V41SequenceState state = model.make_state();
+  model::SequenceState state = model.make_state();
   model::Step step =
       model.make_step({{.memory = &view_, .tokens = tokens_, .count = tokens_.size()}});
   before_.clear();
@@ -99,7 +99,7 @@ LayeredRun LayerStack::run(const StreamChange& change) {
     Capture capture;
     model::ForwardContext context = oracle_.context();
     context.observer = &capture;
-    model::V41SequenceState* const states[] = {&state};
+    model::SequenceState* const states[] = {&state};
     model.run_layer(context, layer, step, states, rows);
     require_success(step.parts.front().status);
     collect_stored(oracle_, layer, view_, capture, tokens_.size(), run.stored);
@@ -117,14 +117,14 @@ tensor::FloatMatrix LayerStack::rerun(
   const State& start = before_.at(to_size(first));
   model::ResidualRows rows = start.rows;
   change(rows.streams);
-  model::V41SequenceState state = model.make_state();
+  model::SequenceState state = model.make_state();
   model::Step step =
       model.make_step({{.memory = &view_, .tokens = tokens_, .count = tokens_.size()}});
   step.selection = start.selection;
   step.pool = start.pool;
   model::ForwardContext context = oracle_.context();
   for (std::int64_t layer = first; layer < oracle_.config().layer_count; ++layer) {
-    model::V41SequenceState* const states[] = {&state};
+    model::SequenceState* const states[] = {&state};
     model.run_layer(context, layer, step, states, rows);
     require_success(step.parts.front().status);
   }

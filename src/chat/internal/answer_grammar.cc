@@ -117,6 +117,12 @@ class AnswerCompiler {
       add_free_answer(from, end);
       return {};
     }
+    if (start_.has_lead_space) {
+      const StateId behind = book_.builder.add_state();
+      book_.builder.add_byte(from, ' ', behind);
+      book_.builder.add_jump(from, behind);
+      from = behind;
+    }
     const StateId value = book_.builder.add_state();
     for (std::size_t newlines = 0; newlines <= kMaxLeadingNewlines; ++newlines) {
       book_.builder.add_jump(from, value);
@@ -165,7 +171,7 @@ class AnswerCompiler {
   const bool shows_tools_;
   const bool has_format_;
   RuleBook book_;
-  CallGrammar calls_{book_};
+  CallGrammar calls_{book_, start_.markup};
   std::optional<RuleId> call_block_;
 };
 

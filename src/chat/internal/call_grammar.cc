@@ -7,7 +7,6 @@
 #include "chat/internal/free_text.h"
 #include "chat/json_fields.h"
 #include "chat/json_reader.h"
-#include "chat/markup.h"
 
 namespace locket::chat {
 namespace {
@@ -95,7 +94,7 @@ Status CallGrammar::add_parameters(SchemaCompiler& compiler, const ObjectShape& 
     const StateId tag = builder.add_state();
     enter(tag);
     const StateId next = builder.add_state();
-    const std::string head = fmt::format(" parameter name=\"{}\"", member.name);
+    const std::string head = fmt::format("parameter name=\"{}\"", member.name);
     add_value(rules, add_tag(tag, kOpen, head), next);
     const StateId next_first = builder.add_state();
     if (!member.is_required) {
@@ -114,7 +113,7 @@ Status CallGrammar::add_parameters(SchemaCompiler& compiler, const ObjectShape& 
                compiler.compile_parameter(shape.others, shape.others_path));
     const StateId named = builder.add_state();
     const StateId next = builder.add_state();
-    builder.add_call(add_tag(others, kOpen, " parameter name="), add_other_name(builder, names),
+    builder.add_call(add_tag(others, kOpen, "parameter name="), add_other_name(builder, names),
                      named);
     add_value(rules, named, next);
     builder.add_byte(next, '\n', others);
@@ -135,10 +134,14 @@ void CallGrammar::add_any_parameters(StateId from, StateId to) {
   const StateId behind = builder.add_state();
   builder.add_jump(from, to);
   builder.add_jump(from, tag);
-  builder.add_call(add_tag(tag, kOpen, " parameter name="), add_other_name(builder, {}), named);
+  builder.add_call(add_tag(tag, kOpen, "parameter name="), add_other_name(builder, {}), named);
   add_value(rules, named, behind);
   builder.add_byte(behind, '\n', tag);
   builder.add_jump(behind, to);
+}
+
+std::string CallGrammar::with_gap(std::string_view rest) const {
+  return fmt::format("{}{}", spelling_.gap, rest);
 }
 
 // `open`, the control token and `rest`.
@@ -146,11 +149,11 @@ StateId CallGrammar::add_tag(StateId from, std::string_view open, std::string_vi
   const StateId opened = book_.builder.add_text(from, open);
   const StateId marked = book_.builder.add_state();
   book_.builder.add_symbol(opened, kDsmlSymbol, marked);
-  return book_.builder.add_text(marked, rest);
+  return book_.builder.add_text(marked, with_gap(rest));
 }
 
 void CallGrammar::add_parameter_end(StateId from, StateId to) {
-  book_.builder.add_jump(add_tag(from, kClose, " parameter>"), to);
+  book_.builder.add_jump(add_tag(from, kClose, "parameter>"), to);
 }
 
 // From behind the name to behind the closing tag.
@@ -177,7 +180,7 @@ RuleId CallGrammar::any_text() {
   any_text_ = builder.add_rule(Nesting::kSame);
   const Rule rule = builder.rule(*any_text_);
   const StateId closed = builder.add_state();
-  builder.add_text_to(closed, " parameter>", rule.end);
+  builder.add_text_to(closed, with_gap("parameter>"), rule.end);
   const TextMark marks[] = {{kTagClose, kClose.size(), kDsmlSymbol, closed, false}};
   builder.add_jump(rule.start,
                    add_free_text(builder, {marks, TextEnd::kNotHere, OtherControls::kRefuse}));
@@ -189,10 +192,10 @@ RuleId CallGrammar::inside(CallCount count) {
   const RuleId made = builder.add_rule(Nesting::kSame);
   const Rule rule = builder.rule(made);
   const StateId behind = builder.add_state();  // behind a call's newline
-  const StateId tag = add_tag(rule.start, kOpen, " invoke name=\"");
+  const StateId tag = add_tag(rule.start, kOpen, "invoke name=\"");
   const StateId name_end = builder.add_state();
   const RuleId invoke_end = builder.add_rule(Nesting::kSame);
-  builder.add_jump(add_tag(builder.rule(invoke_end).start, "\n</", " invoke>\n"),
+  builder.add_jump(add_tag(builder.rule(invoke_end).start, "\n</", "invoke>\n"),
                    builder.rule(invoke_end).end);
   for (const auto& [name, arguments] : tools_) {
     const StateId open = builder.add_text(tag, name + "\">\n");
@@ -200,14 +203,15 @@ RuleId CallGrammar::inside(CallCount count) {
   }
   builder.add_call(name_end, invoke_end, behind);
   if (count == CallCount::kAny) builder.add_jump(behind, rule.start);
-  builder.add_jump(add_tag(behind, kClose, " calls>"), rule.end);
+  builder.add_jump(add_tag(behind, kClose, fmt::format("{}>", spelling_.block)), rule.end);
   return made;
 }
 
 RuleId CallGrammar::behind_tag_open(CallCount count) {
   AutomatonBuilder& builder = book_.builder;
   const RuleId made = builder.add_rule(Nesting::kSame);
-  builder.add_call(builder.add_text(builder.rule(made).start, " calls>\n"), inside(count),
+  const std::string rest = with_gap(fmt::format("{}>\n", spelling_.block));
+  builder.add_call(builder.add_text(builder.rule(made).start, rest), inside(count),
                    builder.rule(made).end);
   return made;
 }

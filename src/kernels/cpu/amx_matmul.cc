@@ -113,7 +113,7 @@ class TileMultiplier {
                     std::size_t groups) const {
     const std::size_t tile = group * groups_ + column;
     return {.tiles = part_.weights.tiles.data() + tile * tile_bytes(kFormat),
-            .scales = part_.weights.scales.data() + tile * tile_scales(kFormat),
+            .scales = part_.weights.scales.data() + tile * tile_scale_bytes(kFormat),
             .lane_groups = lane_groups,
             .lane_group_tiles = groups_,
             .groups = groups,
@@ -140,7 +140,7 @@ class TileMultiplier {
       const std::size_t tile = lane * block.lane_group_tiles;
       kernels_.decode({.format = kFormat,
                        .tiles = block.tiles + tile * tile_bytes(kFormat),
-                       .scales = block.scales + tile * tile_scales(kFormat),
+                       .scales = block.scales + tile * tile_scale_bytes(kFormat),
                        .groups = block.groups,
                        .after_sum = block.after_sum},
                       panel_.data() + lane * block.groups * kPanelTileBytes,

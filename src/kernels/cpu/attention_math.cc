@@ -85,14 +85,28 @@ void accumulate(const ValueTile& tile, const float* shrinks) {
   }
 }
 
+constexpr std::size_t kSumDims = 32;
+
+// Sums of one head from `dim` on.
+HWY_INLINE VecF load_sums(const HeadOutput& output, std::size_t head, std::size_t dim) {
+  const F32 d;
+  const auto place = [&](std::size_t at) {
+    return output.sums + (at / kSumDims * output.head_rows + head) * kSumDims + at % kSumDims;
+  };
+  if (dim % kStep == 0) return hn::Load(d, place(dim));
+  const std::size_t end = std::min(dim + kStep, output.first_dim + output.head_dim);
+  alignas(64) float block[kStep] = {};
+  for (std::size_t at = dim; at < end; ++at) block[at - dim] = *place(at);
+  return hn::Load(d, block);
+}
+
 void divide(const HeadOutput& output, const float* denominators, float* out) {
   const F32 d;
-  constexpr std::size_t kDims = 32;
   for (std::size_t h = 0; h < output.heads; ++h) {
     const VecF divisor = hn::Set(d, denominators[h]);
     for (std::size_t dim = 0; dim < output.head_dim; dim += kStep) {
-      const float* sums = output.sums + (dim / kDims * output.head_rows + h) * kDims + dim % kDims;
-      const VecF value = round_vector(hn::Div(hn::Load(d, sums), divisor), output.rounding);
+      const VecF sums = load_sums(output, h, output.first_dim + dim);
+      const VecF value = round_vector(hn::Div(sums, divisor), output.rounding);
       float* to = out + h * output.head_dim + dim;
       if (dim + kStep <= output.head_dim) {
         hn::StoreU(value, d, to);

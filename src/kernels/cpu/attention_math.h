@@ -38,11 +38,12 @@ struct ValueTile {
   std::size_t heads = 0;
 };
 
-// out[h][dim] = round(sums[h][dim] / denominators[h]).
+// out[h][dim] = round(sums[h][first_dim + dim] / denominators[h]).
 struct HeadOutput {
   const float* sums = nullptr;  // [blocks of 32 dims][head_rows][32]
   std::size_t head_rows = 0;
   std::size_t heads = 0;
+  std::size_t first_dim = 0;  // below 32
   std::size_t head_dim = 0;
   Rounding rounding = Rounding::kNone;
 };

@@ -78,7 +78,7 @@ void multiply_heads_of(const KeyProduct& p) {
   for (std::size_t slot = 0; slot < slots; slot += kSlots) {
     const auto block = p.rows.subspan(slot, std::min(kSlots, slots - slot));
     const std::size_t end = (slot + block.size()) * p.ahead.size() / slots;
-    prefetch_rows(p.ahead.subspan(next, end - next), p.head_dim);
+    prefetch_rows(p.ahead.subspan(next, end - next), p.row_width);
     next = end;
     const bool empty = std::all_of(block.begin(), block.end(),
                                    [](const AttentionRow& row) { return row.empty(); });
@@ -188,13 +188,13 @@ const AttentionProducts& attention_products(InstructionSet set) {
   return set == InstructionSet::kAvx2 ? N_AVX2::kProducts : N_AVX3::kProducts;
 }
 
-void prefetch_rows(std::span<const AttentionRow> rows, std::size_t head_dim) {
+void prefetch_rows(std::span<const AttentionRow> rows, std::size_t row_width) {
   constexpr std::size_t kLine = 64;
   constexpr int kForReading = 0;
   constexpr int kSecondLevel = 2;
   for (const AttentionRow& row : rows) {
     if (row.empty()) continue;
-    const std::byte* last = row.bytes + row_bytes(row.format, head_dim) - 1;
+    const std::byte* last = row.bytes + row_bytes(row.format, row_width) - 1;
     for (const std::byte* at = row.bytes; at < last; at += kLine) {
       __builtin_prefetch(at, kForReading, kSecondLevel);
     }

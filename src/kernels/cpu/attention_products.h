@@ -30,7 +30,7 @@ struct KeyProduct {
   float* scores = nullptr;             // [64][kMostHeads]
   // Rows of the tile to come, which are asked for on the way.
   std::span<const AttentionRow> ahead;
-  std::size_t head_dim = 0;
+  std::size_t row_width = 0;
 };
 
 // parts[head][dim] = sums over a tile of slots, for the dims of one block.
@@ -50,6 +50,6 @@ struct AttentionProducts {
 const AttentionProducts& attention_products(InstructionSet set);
 
 // Asks for rows, into the second cache level.
-void prefetch_rows(std::span<const AttentionRow> rows, std::size_t head_dim);
+void prefetch_rows(std::span<const AttentionRow> rows, std::size_t row_width);
 
 }  // namespace locket::kernels::cpu

@@ -69,12 +69,12 @@ HWY_INLINE float* place_of(float* values, std::size_t dim) {
   return values + dim / kBlockDims * kBlockFloats + dim % kBlockDims;
 }
 
-void decode_fp4(const std::byte* row, std::size_t head_dim, float* out) {
+void decode_fp4(const std::byte* row, std::size_t width, float* out) {
   const F32 d;
   const Fp4Values values;
   constexpr std::size_t kGroup = numerics::kFp4MainGroupSize;
-  const std::byte* scales = row + head_dim / 2;
-  for (std::size_t dim = 0; dim < head_dim; dim += kGroup) {
+  const std::byte* scales = row + width / 2;
+  for (std::size_t dim = 0; dim < width; dim += kGroup) {
     const auto code = std::to_integer<std::uint8_t>(scales[dim / kGroup]);
     const VecF scale = hn::Set(d, numerics::kFp8E4m3Values[code]);
     float* to = place_of(out, dim);
@@ -84,52 +84,102 @@ void decode_fp4(const std::byte* row, std::size_t head_dim, float* out) {
   }
 }
 
-void decode_fp8(const std::byte* row, std::size_t head_dim, float* out) {
-  const F32 d;
+// As many E4M3 codes as a vector has lanes.
+HWY_INLINE VecF fp8_values(const std::byte* codes) {
   const hn::RebindToSigned<F32> indices;
   const hn::Rebind<std::uint8_t, F32> bytes;
+  const auto loaded = hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(codes));
+  return hn::GatherIndex(F32(), numerics::kFp8E4m3Values.data(), hn::PromoteTo(indices, loaded));
+}
+
+void decode_fp8(const std::byte* row, std::size_t width, float* out) {
+  const F32 d;
   constexpr std::size_t kGroup = numerics::kFp8GroupSize;
-  const std::byte* scales = row + head_dim;
-  for (std::size_t dim = 0; dim < head_dim; dim += kGroup) {
+  const std::byte* scales = row + width;
+  for (std::size_t dim = 0; dim < width; dim += kGroup) {
     const auto code = std::to_integer<std::uint8_t>(scales[dim / kGroup]);
     const VecF scale = hn::Set(d, numerics::to_float(numerics::E8m0{code}));
     float* to = place_of(out, dim);
     for (std::size_t i = 0; i < kGroup; i += kStep) {
-      const auto codes = hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(row + dim + i));
-      const VecF value =
-          hn::GatherIndex(d, numerics::kFp8E4m3Values.data(), hn::PromoteTo(indices, codes));
-      hn::Store(hn::Mul(value, scale), d, to + i);
+      hn::Store(hn::Mul(fp8_values(row + dim + i), scale), d, to + i);
     }
   }
 }
 
-// Any other format, and none: dim by dim.
-void decode_plain(const AttentionRow& row, std::size_t head_dim, float* out) {
-  std::vector<float> values(head_dim, 0.0f);
+// Dims [first, last) of a row, both whole vectors.
+void decode_bf16(const std::byte* values, std::size_t first, std::size_t last, float* out) {
+  const hn::Rebind<std::uint16_t, F32> halves;
+  const U32 u;
+  for (std::size_t dim = first; dim < last; dim += kStep, values += 2 * kStep) {
+    const auto bits = hn::LoadU(halves, reinterpret_cast<const std::uint16_t*>(values));
+    hn::Store(hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(u, bits))), F32(),
+              place_of(out, dim));
+  }
+}
+
+void decode_mla_fp8(const std::byte* row, std::size_t width, float* out) {
+  const F32 d;
+  const std::size_t coded = width - kMlaFp8Tail;
+  const std::byte* scales = row + coded;
+  for (std::size_t dim = 0; dim < coded; dim += kStep) {
+    float scale;
+    std::memcpy(&scale, scales + dim / kMlaFp8Group * sizeof(float), sizeof(float));
+    hn::Store(hn::Mul(fp8_values(row + dim), hn::Set(d, scale)), d, place_of(out, dim));
+  }
+  const std::size_t groups = (coded + kMlaFp8Group - 1) / kMlaFp8Group;
+  decode_bf16(scales + groups * sizeof(float), coded, width, out);
+}
+
+// REQUIRES: width is a multiple of 32.
+void decode_v4_fp8(const std::byte* row, std::size_t width, float* out) {
+  const F32 d;
+  const std::size_t coded = (width - 1) / kV4Fp8Group * kV4Fp8Group;
+  for (std::size_t dim = 0; dim < coded; dim += kBlockDims) {
+    const auto code = std::to_integer<std::uint8_t>(row[coded + dim / kV4Fp8Group]);
+    const VecF scale = hn::Set(d, numerics::to_float(numerics::E8m0{code}));
+    float* to = place_of(out, dim);
+    for (std::size_t i = 0; i < kBlockDims; i += kStep) {
+      hn::Store(hn::Mul(fp8_values(row + dim + i), scale), d, to + i);
+    }
+  }
+  const std::size_t tail_bytes = 2 * (width - coded);
+  decode_bf16(row + row_bytes(RowFormat::kV4Fp8, width) - tail_bytes, coded, width, out);
+}
+
+// Any other format or width, and none: dim by dim.
+void decode_plain(const AttentionRow& row, std::size_t width, float* out) {
+  std::vector<float> values(width, 0.0f);
   if (!row.empty()) {
-    decode_row(row.format, {row.bytes, row_bytes(row.format, head_dim)}, values);
+    decode_row(row.format, {row.bytes, row_bytes(row.format, width)}, values);
   }
-  for (std::size_t dim = 0; dim < head_dim; dim += kBlockDims) {
-    std::copy_n(values.data() + dim, std::min(kBlockDims, head_dim - dim), place_of(out, dim));
+  for (std::size_t dim = 0; dim < width; dim += kBlockDims) {
+    std::copy_n(values.data() + dim, std::min(kBlockDims, width - dim), place_of(out, dim));
   }
 }
 
-void decode_one(const AttentionRow& row, std::size_t head_dim, float* out) {
+void decode_one(const AttentionRow& row, std::size_t width, float* out) {
   if (!row.empty() && row.format == RowFormat::kFp4Main) {
-    decode_fp4(row.bytes, head_dim, out);
+    decode_fp4(row.bytes, width, out);
   } else if (!row.empty() && row.format == RowFormat::kFp8) {
-    decode_fp8(row.bytes, head_dim, out);
+    decode_fp8(row.bytes, width, out);
+  } else if (!row.empty() && row.format == RowFormat::kBf16 && width % kBlockDims == 0) {
+    decode_bf16(row.bytes, 0, width, out);
+  } else if (!row.empty() && row.format == RowFormat::kMlaFp8 && width % kBlockDims == 0 &&
+             width >= kMlaFp8Tail) {
+    decode_mla_fp8(row.bytes, width, out);
+  } else if (!row.empty() && row.format == RowFormat::kV4Fp8 && width % kBlockDims == 0) {
+    decode_v4_fp8(row.bytes, width, out);
   } else {
-    decode_plain(row, head_dim, out);
+    decode_plain(row, width, out);
   }
-  const std::size_t used = head_dim % kBlockDims;
-  if (used != 0) std::fill_n(place_of(out, head_dim), kBlockDims - used, -0.0f);
+  const std::size_t used = width % kBlockDims;
+  if (used != 0) std::fill_n(place_of(out, width), kBlockDims - used, -0.0f);
 }
 
-void decode_rows(std::span<const AttentionRow> rows, std::size_t head_dim, float* values) {
+void decode_rows(std::span<const AttentionRow> rows, std::size_t width, float* values) {
   std::size_t slot = 0;
-  for (; slot < rows.size(); ++slot) decode_one(rows[slot], head_dim, values + slot * kBlockDims);
-  for (; slot % kSlotBlock != 0; ++slot) decode_one({}, head_dim, values + slot * kBlockDims);
+  for (; slot < rows.size(); ++slot) decode_one(rows[slot], width, values + slot * kBlockDims);
+  for (; slot % kSlotBlock != 0; ++slot) decode_one({}, width, values + slot * kBlockDims);
 }
 
 constexpr RowDecoding kRowDecoding = {.decode = decode_rows};

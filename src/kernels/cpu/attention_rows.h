@@ -15,17 +15,17 @@ namespace locket::kernels::cpu {
 inline constexpr std::size_t kBlockDims = 32;
 inline constexpr std::size_t kBlockFloats = kAttentionTile * kBlockDims + 64;
 
-constexpr std::size_t block_count(std::size_t head_dim) {
-  return (head_dim + kBlockDims - 1) / kBlockDims;
+constexpr std::size_t block_count(std::size_t width) {
+  return (width + kBlockDims - 1) / kBlockDims;
 }
 
 // Slots are decoded in whole blocks of so many.
 inline constexpr std::size_t kSlotBlock = 16;
 
 struct RowDecoding {
-  // values [block_count(head_dim)][kBlockFloats], at a 64-byte boundary. Empty slots are zero, dims
-  // behind the last -0. REQUIRES: denormals are computed.
-  void (*decode)(std::span<const AttentionRow> rows, std::size_t head_dim, float* values);
+  // Rows of `width` values as values [block_count(width)][kBlockFloats], at a 64-byte boundary.
+  // Empty slots are zero, dims behind the last -0. REQUIRES: denormals are computed.
+  void (*decode)(std::span<const AttentionRow> rows, std::size_t width, float* values);
 };
 
 const RowDecoding& row_decoding(InstructionSet set);

@@ -4,15 +4,18 @@
 #if HWY_COMPILER_GCC_ACTUAL
 // GCC 12 takes the undefined pass-through operand inside its own intrinsics for a fault.
 HWY_DIAGNOSTICS_OFF(disable : 4700, ignored "-Wmaybe-uninitialized")
+HWY_DIAGNOSTICS_OFF(disable : 4700, ignored "-Wuninitialized")
 #endif
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <immintrin.h>
 
 #include "base/check.h"
 #include "kernels/cpu/bf16_packing.h"
 #include "kernels/cpu/bf16_tables.h"
+#include "kernels/cpu/fp8_decoder_avx512-inl.h"
 #include "kernels/cpu/instruction_sets.h"
 #include "kernels/cpu/panel.h"
 #include "numerics/bf16.h"
@@ -52,30 +55,18 @@ struct Bf16Decoder {
   }
 };
 
+template <WeightFormat kFp8Format>
 struct Fp8Decoder {
-  static constexpr WeightFormat kFormat = WeightFormat::kFp8;
+  static constexpr WeightFormat kFormat = kFp8Format;
 
-  __m512i low0, low1, high0, high1, first, second, sign;
+  Fp8Lookup lookup;
 
-  Fp8Decoder()
-      : low0(load(kFp8Low.bytes.data())),
-        low1(load(kFp8Low.bytes.data() + 64)),
-        high0(load(kFp8High.bytes.data())),
-        high1(load(kFp8High.bytes.data() + 64)),
-        first(load(kFirstPair.bytes.data())),
-        second(load(kSecondPair.bytes.data())),
-        sign(_mm512_set1_epi8(static_cast<char>(0x80))) {}
+  // Not the implicit one, which would be compiled without AVX-512.
+  HWY_INLINE Fp8Decoder() : lookup(Fp8Lookup()) {}
 
   void pairs(const std::byte* tile, std::size_t eight, __m512i (&out)[4]) const {
     for (std::size_t half = 0; half < 2; ++half) {
-      const __m512i codes = load(tile + (eight * 2 + half) * 64);
-      const __m512i low = _mm512_permutex2var_epi8(low0, codes, low1);
-      const __m512i magnitude = _mm512_permutex2var_epi8(high0, codes, high1);
-      constexpr int kMagnitudeOrSignOfCodes = 0xF8;
-      const __m512i high =
-          _mm512_ternarylogic_epi32(magnitude, codes, sign, kMagnitudeOrSignOfCodes);
-      out[half * 2] = _mm512_permutex2var_epi8(low, first, high);
-      out[half * 2 + 1] = _mm512_permutex2var_epi8(low, second, high);
+      lookup.pairs(load(tile + (eight * 2 + half) * 64), out[half * 2], out[half * 2 + 1]);
     }
   }
 };
@@ -96,21 +87,22 @@ struct Fp4Decoder {
   }
 };
 
-// The scale codes of one tile, one a lane, as dwords.
+// The bits of what sums of one tile are multiplied by, one a lane, in scale_range.h's ranges.
 template <class Decoder>
-HWY_INLINE __m512i scale_codes(const std::byte* scales) {
-  if constexpr (Decoder::kFormat == WeightFormat::kFp8) {
-    return _mm512_set1_epi32(std::to_integer<int>(scales[0]));
+HWY_INLINE __m512i factor_bits(const std::byte* scales) {
+  if constexpr (decoded_shift(Decoder::kFormat) > 0) {
+    return _mm512_set1_epi32(static_cast<int>(tile_factor_bits<Decoder::kFormat>(scales)));
   } else {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales)));
+    return _mm512_slli_epi32(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales))), 23);
   }
 }
 
 template <class Decoder>
 HWY_INLINE bool scales_inside(const std::byte* scales, const ScaleRange& range) {
   if constexpr (Decoder::kFormat == WeightFormat::kBf16) return true;
-  if constexpr (Decoder::kFormat == WeightFormat::kFp8) {
-    return range.contains(std::to_integer<unsigned>(scales[0]));
+  if constexpr (decoded_shift(Decoder::kFormat) > 0) {
+    return range.contains(tile_scale_code<Decoder::kFormat>(scales));
   }
   if (range.first > range.last) return false;
   const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales));
@@ -124,7 +116,7 @@ HWY_INLINE __m512 scale_factors(const std::byte* scales) {
   if constexpr (Decoder::kFormat == WeightFormat::kBf16) {
     return _mm512_set1_ps(1.0f);
   } else {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(scale_codes<Decoder>(scales), 23));
+    return _mm512_castsi512_ps(factor_bits<Decoder>(scales));
   }
 }
 
@@ -148,11 +140,32 @@ std::uint32_t scaled_bits(WeightFormat format, const std::byte* tile, const std:
   return numerics::to_bf16(value).bits;
 }
 
-// A tile whose scales cannot wait, as bfloat16 pairs [16][16] with the scales in them.
+// Adds to the exponents of bfloat16 pairs [16][16], except to those of zeros.
+HWY_INLINE void add_to_exponents(__m512i exponents, std::uint32_t* words) {
+  const __m512i shift = _mm512_slli_epi32(exponents, 7);
+  const __m512i both = _mm512_mask_blend_epi16(0xAAAAAAAAu, shift, _mm512_slli_epi32(shift, 16));
+  for (std::size_t pair = 0; pair < kGroupPairs; ++pair) {
+    const __m512i bits = load(words + pair * kTileLanes);
+    const __mmask32 not_zero = _mm512_test_epi16_mask(bits, _mm512_set1_epi16(0x7FFF));
+    _mm512_store_si512(words + pair * kTileLanes,
+                       _mm512_mask_add_epi16(bits, not_zero, bits, both));
+  }
+}
+
+// A tile whose scales cannot wait, as bfloat16 pairs [16][16] with the scales in them; what is left
+// to multiply the sums by.
 template <class Decoder>
-void scaled_tile(const std::byte* tile, const std::byte* scales, std::uint32_t* out) {
+__m512 scaled_tile(const std::byte* tile, const std::byte* scales, std::uint32_t* out) {
   constexpr WeightFormat kFormat = Decoder::kFormat;
-  if (!scales_inside<Decoder>(scales, normal_scales(kFormat))) {
+  constexpr int kShift = kFp8TileShift;
+  const __m512 one = _mm512_set1_ps(1.0f);
+  if constexpr (kFormat == WeightFormat::kFp8F32) {
+    store_pairs(Decoder(), tile, out);
+    add_to_exponents(_mm512_set1_epi32(-kShift), out);
+    float scale = 0.0f;
+    std::memcpy(&scale, scales, sizeof scale);
+    return _mm512_set1_ps(scale);
+  } else if (!scales_inside<Decoder>(scales, normal_scales(kFormat))) {
     for (std::size_t i = 0; i < kTileWords; ++i) {
       const std::size_t lane = i % kTileLanes;
       const std::size_t pair = i / kTileLanes;
@@ -160,17 +173,12 @@ void scaled_tile(const std::byte* tile, const std::byte* scales, std::uint32_t* 
       out[i] = scaled_bits(kFormat, tile, scales, lane, k) |
                scaled_bits(kFormat, tile, scales, lane, k + 4) << 16;
     }
-    return;
+    return one;
   }
   store_pairs(Decoder(), tile, out);
-  const __m512i shift =
-      _mm512_slli_epi32(_mm512_sub_epi32(scale_codes<Decoder>(scales), _mm512_set1_epi32(127)), 7);
-  const __m512i both = _mm512_mask_blend_epi16(0xAAAAAAAAu, shift, _mm512_slli_epi32(shift, 16));
-  for (std::size_t pair = 0; pair < kGroupPairs; ++pair) {
-    const __m512i bits = load(out + pair * kTileLanes);
-    const __mmask32 not_zero = _mm512_test_epi16_mask(bits, _mm512_set1_epi16(0x7FFF));
-    _mm512_store_si512(out + pair * kTileLanes, _mm512_mask_add_epi16(bits, not_zero, bits, both));
-  }
+  const __m512i codes = _mm512_srli_epi32(factor_bits<Decoder>(scales), 23);
+  add_to_exponents(_mm512_sub_epi32(codes, _mm512_set1_epi32(127)), out);
+  return one;
 }
 
 template <class Decoder>
@@ -178,7 +186,7 @@ void decode_tiles(const TileBlock& block, std::uint32_t* out, float* factors) {
   const Decoder decoder;
   for (std::size_t group = 0; group < block.groups; ++group) {
     const std::byte* tile = block.tiles + group * tile_bytes(Decoder::kFormat);
-    const std::byte* scales = block.scales + group * tile_scales(Decoder::kFormat);
+    const std::byte* scales = block.scales + group * tile_scale_bytes(Decoder::kFormat);
     // The next panel of these rows.
     prefetch_lines(tile + block.groups * tile_bytes(Decoder::kFormat),
                    tile_bytes(Decoder::kFormat));
@@ -186,8 +194,7 @@ void decode_tiles(const TileBlock& block, std::uint32_t* out, float* factors) {
       store_pairs(decoder, tile, out);
       _mm512_store_ps(factors, scale_factors<Decoder>(scales));
     } else {
-      scaled_tile<Decoder>(tile, scales, out);
-      _mm512_store_ps(factors, _mm512_set1_ps(1.0f));
+      _mm512_store_ps(factors, scaled_tile<Decoder>(tile, scales, out));
     }
     out += kTileWords;
     factors += kTileLanes;
@@ -196,9 +203,19 @@ void decode_tiles(const TileBlock& block, std::uint32_t* out, float* factors) {
 
 void decode(const TileBlock& block, std::byte* out, float* out_scales) {
   auto* words = reinterpret_cast<std::uint32_t*>(out);
-  LOCKET_DCHECK(block.format == WeightFormat::kFp8 || block.format == WeightFormat::kFp4);
-  if (block.format == WeightFormat::kFp8) return decode_tiles<Fp8Decoder>(block, words, out_scales);
-  decode_tiles<Fp4Decoder>(block, words, out_scales);
+  switch (block.format) {
+    case WeightFormat::kFp8:
+      return decode_tiles<Fp8Decoder<WeightFormat::kFp8>>(block, words, out_scales);
+    case WeightFormat::kFp8F32:
+      return decode_tiles<Fp8Decoder<WeightFormat::kFp8F32>>(block, words, out_scales);
+    case WeightFormat::kFp4:
+      return decode_tiles<Fp4Decoder>(block, words, out_scales);
+    case WeightFormat::kBf16:
+    case WeightFormat::kF32:
+    case WeightFormat::kCount:
+      break;
+  }
+  LOCKET_CHECK(false);
 }
 
 // totals[t] += factor * sums of one tile with token t.
@@ -234,15 +251,15 @@ void multiply_rows(const RowGroupProduct& p) {
   }
   for (std::size_t group = 0; group < p.groups; ++group) {
     const std::byte* tile = p.tiles + group * tile_bytes(Decoder::kFormat);
-    const std::byte* scales = p.scales + group * tile_scales(Decoder::kFormat);
+    const std::byte* scales = p.scales + group * tile_scale_bytes(Decoder::kFormat);
     prefetch_ahead(tile, tile_bytes(Decoder::kFormat));
     if (HWY_LIKELY(scales_inside<Decoder>(scales, p.after_sum))) {
       add_tile<kTokens>(decoder, tile, scale_factors<Decoder>(scales), x, totals);
     } else {
       alignas(64) std::uint32_t words[kTileWords];
-      scaled_tile<Decoder>(tile, scales, words);
-      add_tile<kTokens>(Bf16Decoder(), reinterpret_cast<const std::byte*>(words),
-                        _mm512_set1_ps(1.0f), x, totals);
+      const __m512 factor = scaled_tile<Decoder>(tile, scales, words);
+      add_tile<kTokens>(Bf16Decoder(), reinterpret_cast<const std::byte*>(words), factor, x,
+                        totals);
     }
     for (const std::uint32_t*& row : x) row += kGroupPairs;
   }
@@ -268,25 +285,15 @@ void multiply_rows_of(const RowGroupProduct& p) {
   }
 }
 
-// The tables of FP8 leave registers for four tokens; more are done in two passes.
-void multiply_fp8_rows(const RowGroupProduct& p) {
-  if (p.tokens <= 4) return multiply_rows_of<Fp8Decoder>(p);
-  RowGroupProduct part = p;
-  part.tokens = 3;
-  multiply_rows_of<Fp8Decoder>(part);
-  part.x += 3 * p.x_row_bytes;
-  part.totals += 3 * kTileLanes;
-  part.tokens = p.tokens - 3;
-  multiply_rows_of<Fp8Decoder>(part);
-}
-
 void multiply_row_group(WeightFormat format, const RowGroupProduct& p) {
   LOCKET_DCHECK(p.tokens >= 1 && p.tokens <= kMostDirectTokens);
   switch (format) {
     case WeightFormat::kBf16:
       return multiply_rows_of<Bf16Decoder>(p);
     case WeightFormat::kFp8:
-      return multiply_fp8_rows(p);
+      return multiply_rows_of<Fp8Decoder<WeightFormat::kFp8>>(p);
+    case WeightFormat::kFp8F32:
+      return multiply_rows_of<Fp8Decoder<WeightFormat::kFp8F32>>(p);
     case WeightFormat::kFp4:
       return multiply_rows_of<Fp4Decoder>(p);
     case WeightFormat::kF32:

@@ -38,6 +38,9 @@ void amx_matmul_part(const ValueScan& scan, const MatmulPart& part);
 // kMostDigitTokens rows of bfloat16 activations.
 void digit_matmul_part(const ValueScan& scan, const MatmulPart& part);
 
+// The same by fused multiply-adds of float32. REQUIRES: AVX-512 with VBMI; FP8 weights.
+void fp8_matmul_part(const ValueScan& scan, const MatmulPart& part);
+
 void attend(InstructionSet set, const AttentionInput& input, std::span<float> out);
 
 // `exact` takes any value; `bf16` may be null, else it takes the blocks whose values allow it.

@@ -41,12 +41,13 @@ class DigitRows {
     after_sum_ = scales_after_sum(kFormat, span, kernels_.mantissa);
   }
 
-  // totals [tokens][16] of row group `group`.
-  void multiply(const WeightMatrix& w, std::size_t group, float* totals) const {
+  // totals [count][tokens][16] of row groups from `group` on.
+  void multiply(const WeightMatrix& w, std::size_t group, std::size_t count, float* totals) const {
     const std::byte* tiles = w.tiles.data() + group * groups_ * tile_bytes(kFormat);
-    const std::byte* scales = w.scales.data() + group * groups_ * tile_scales(kFormat);
+    const std::byte* scales = w.scales.data() + group * groups_ * tile_scale_bytes(kFormat);
     const bool done = multiply_digits({.tiles = tiles,
                                        .scales = scales,
+                                       .row_groups = count,
                                        .groups = groups_,
                                        .after_sum = after_sum_,
                                        .tokens = tokens_,
@@ -56,15 +57,17 @@ class DigitRows {
                                        .digit_scales = scales_.data(),
                                        .kinds = kinds_.data(),
                                        .totals = totals});
-    if (done) return;
-    kernels_.multiply_row_group(kFormat, {.tiles = tiles,
-                                          .scales = scales,
-                                          .groups = groups_,
-                                          .after_sum = after_sum_,
-                                          .x = pairs_.data(),
-                                          .x_row_bytes = row_bytes_,
-                                          .tokens = tokens_,
-                                          .totals = totals});
+    for (std::size_t r = 0; r < count && !done; ++r) {
+      const std::size_t tile = r * groups_;
+      kernels_.multiply_row_group(kFormat, {.tiles = tiles + tile * tile_bytes(kFormat),
+                                            .scales = scales + tile * tile_scale_bytes(kFormat),
+                                            .groups = groups_,
+                                            .after_sum = after_sum_,
+                                            .x = pairs_.data(),
+                                            .x_row_bytes = row_bytes_,
+                                            .tokens = tokens_,
+                                            .totals = totals + r * tokens_ * kTileLanes});
+    }
   }
 
  private:
@@ -87,10 +90,16 @@ void digit_matmul_part(const ValueScan& scan, const MatmulPart& part) {
   if (part.x.tokens == 0) return;
   const FlushScope flush;
   const DigitRows rows(scan, part.x, part.weights.columns);
-  alignas(64) float totals[kMostDigitTokens * kTileLanes];
-  for (std::size_t group = part.first; group < part.last; ++group) {
-    rows.multiply(part.weights, group, totals);
-    store_rows(part, 0, group, {totals, part.x.tokens * kTileLanes}, kTileLanes);
+  const std::size_t tokens = part.x.tokens;
+  alignas(64) float totals[kMostDigitRowGroups * kMostDigitTokens * kTileLanes];
+  std::size_t count = 0;
+  for (std::size_t group = part.first; group < part.last; group += count) {
+    count = std::min(digit_row_groups(tokens), part.last - group);
+    rows.multiply(part.weights, group, count, totals);
+    for (std::size_t r = 0; r < count; ++r) {
+      store_rows(part, 0, group + r, {totals + r * tokens * kTileLanes, tokens * kTileLanes},
+                 kTileLanes);
+    }
   }
 }
 

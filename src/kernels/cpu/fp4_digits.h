@@ -18,6 +18,7 @@ namespace locket::kernels::cpu {
 
 // More tokens are faster with other kernels.
 inline constexpr std::size_t kMostDigitTokens = 4;
+inline constexpr std::size_t kMostDigitRowGroups = 4;
 
 // One group of 32 activations as integers.
 struct alignas(64) DigitGroup {
@@ -37,10 +38,17 @@ struct DigitScale {
 // kNone: nothing useful in `digits` and `scale`.
 DigitKind digits_of(const float* x, DigitGroup& digits, DigitScale& scale);
 
-// One row group of weights times 1..kMostDigitTokens rows.
+// Row groups that are multiplied at once with so many tokens: memory is read faster in several
+// streams.
+constexpr std::size_t digit_row_groups(std::size_t tokens) {
+  return tokens == 1 ? kMostDigitRowGroups : 2;
+}
+
+// Row groups of weights times 1..kMostDigitTokens rows.
 struct DigitProduct {
-  const std::byte* tiles = nullptr;   // [groups] tiles as stored
-  const std::byte* scales = nullptr;  // [groups] scales as stored
+  const std::byte* tiles = nullptr;   // [row groups][groups] tiles as stored
+  const std::byte* scales = nullptr;  // [row groups][groups] scales as stored
+  std::size_t row_groups = 0;         // 1 .. digit_row_groups(tokens)
   std::size_t groups = 0;
   ScaleRange after_sum;
   std::size_t tokens = 0;
@@ -49,7 +57,7 @@ struct DigitProduct {
   const DigitGroup* digits = nullptr;        // [tokens][groups]
   const DigitScale* digit_scales = nullptr;  // [tokens][groups]
   const DigitKind* kinds = nullptr;          // [groups], the largest of all tokens
-  float* totals = nullptr;                   // [tokens][16], written
+  float* totals = nullptr;                   // [row groups][tokens][16], written
 };
 
 // False, and nothing useful in the totals, if a scale may not be applied to sums.

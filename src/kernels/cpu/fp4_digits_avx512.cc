@@ -18,6 +18,9 @@ namespace {
 
 constexpr std::size_t kFp4Bytes = tile_bytes(WeightFormat::kFp4);
 constexpr int kOffset = 12;
+// How far ahead of its use memory is asked for.
+constexpr std::size_t kAheadBytes = 2048;
+constexpr std::size_t kScalesAheadBytes = 256;
 
 // 2 * value + 12 of every code, four times: a lookup reads six bits, the upper two do not matter.
 constexpr ByteTable raised_codes() {
@@ -112,10 +115,12 @@ HWY_INLINE void add_digits(const DigitProduct& p, std::size_t group, const __m51
 
 // The same by pairs, in the order of sum_order.h. Seldom: out of the way of the loop above.
 template <std::size_t kTokens>
-HWY_NOINLINE void add_pairs(const DigitProduct& p, std::size_t group, float* totals) {
+HWY_NOINLINE void add_pairs(const DigitProduct& p, std::size_t row, std::size_t group,
+                            float* totals) {
+  const std::size_t at = row * p.groups + group;
   const __m512i table = _mm512_load_si512(kFp4.words.data());
-  const __m512 factors = factors_of(scales_at(p.scales + group * kTileLanes));
-  const std::byte* tile = p.tiles + group * kFp4Bytes;
+  const __m512 factors = factors_of(scales_at(p.scales + at * kTileLanes));
+  const std::byte* tile = p.tiles + at * kFp4Bytes;
   const std::byte* x = p.x + group * kGroupPairs * sizeof(std::uint32_t);
   __m512 sums[kTokens];
   for (__m512& sum : sums) sum = _mm512_setzero_ps();
@@ -143,47 +148,82 @@ HWY_NOINLINE void add_pairs(const DigitProduct& p, std::size_t group, float* tot
   }
 }
 
-// False: a scale was outside.
+// One tile of row group `row` times all tokens. False: a scale was outside.
 template <std::size_t kTokens>
-bool multiply_groups(const DigitProduct& p) {
+HWY_INLINE bool add_tile(const DigitProduct& p, std::size_t row, std::size_t group,
+                         std::size_t ahead, __m512i table, __m512 (&totals)[kTokens]) {
+  const std::size_t at = row * p.groups + group;
+  const std::byte* tile = p.tiles + at * kFp4Bytes;
+  prefetch_lines(tile + ahead, kFp4Bytes);
+  prefetch_lines(p.scales + at * kTileLanes + kScalesAheadBytes, 1);
   const __m128i first = _mm_set1_epi8(static_cast<char>(p.after_sum.first));
   const __m128i span = _mm_set1_epi8(static_cast<char>(p.after_sum.last - p.after_sum.first));
-  unsigned outside = 0;
-  const __m512i table = _mm512_load_si512(kRaised.bytes.data());
-  __m512 totals[kTokens];
-  for (__m512& total : totals) total = _mm512_setzero_ps();
-  for (std::size_t group = 0; group < p.groups; ++group) {
-    const std::byte* tile = p.tiles + group * kFp4Bytes;
-    prefetch_ahead(tile, kFp4Bytes);
-    const __m128i scales = scales_at(p.scales + group * kTileLanes);
-    outside |= _mm_cmpgt_epu8_mask(_mm_sub_epi8(scales, first), span);
-    const __m512 factors = factors_of(scales);
-    const DigitKind kind = p.kinds[group];
-    if (HWY_UNLIKELY(kind == DigitKind::kNone)) {
-      for (std::size_t t = 0; t < kTokens; ++t) {
-        _mm512_storeu_ps(p.totals + t * kTileLanes, totals[t]);
-      }
-      add_pairs<kTokens>(p, group, p.totals);
-      for (std::size_t t = 0; t < kTokens; ++t) {
-        totals[t] = _mm512_loadu_ps(p.totals + t * kTileLanes);
-      }
-      continue;
-    }
-    __m512i weights[8];
+  const __m128i scales = scales_at(p.scales + at * kTileLanes);
+  const bool is_inside = _mm_cmpgt_epu8_mask(_mm_sub_epi8(scales, first), span) == 0;
+  const __m512 factors = factors_of(scales);
+  const DigitKind kind = p.kinds[group];
+  if (HWY_UNLIKELY(kind == DigitKind::kNone)) {
+    float* stored = p.totals + row * kTokens * kTileLanes;
+    for (std::size_t t = 0; t < kTokens; ++t) _mm512_storeu_ps(stored + t * kTileLanes, totals[t]);
+    add_pairs<kTokens>(p, row, group, stored);
+    for (std::size_t t = 0; t < kTokens; ++t) totals[t] = _mm512_loadu_ps(stored + t * kTileLanes);
+    return is_inside;
+  }
+  __m512i weights[8];
 #pragma GCC unroll 4
-    for (std::size_t eight = 0; eight < 4; ++eight) {
-      const __m512i codes = _mm512_load_si512(tile + eight * 64);
-      weights[eight * 2] = _mm512_permutexvar_epi8(codes, table);
-      weights[eight * 2 + 1] = _mm512_permutexvar_epi8(_mm512_srli_epi16(codes, 4), table);
-    }
-    if (HWY_LIKELY(kind == DigitKind::kTwo)) {
-      add_digits<DigitKind::kTwo>(p, group, weights, factors, totals);
-    } else {
-      add_digits<DigitKind::kThree>(p, group, weights, factors, totals);
+  for (std::size_t eight = 0; eight < 4; ++eight) {
+    const __m512i codes = _mm512_load_si512(tile + eight * 64);
+    weights[eight * 2] = _mm512_permutexvar_epi8(codes, table);
+    weights[eight * 2 + 1] = _mm512_permutexvar_epi8(_mm512_srli_epi16(codes, 4), table);
+  }
+  if (HWY_LIKELY(kind == DigitKind::kTwo)) {
+    add_digits<DigitKind::kTwo>(p, group, weights, factors, totals);
+  } else {
+    add_digits<DigitKind::kThree>(p, group, weights, factors, totals);
+  }
+  return is_inside;
+}
+
+// False: a scale was outside.
+template <std::size_t kRows, std::size_t kTokens>
+bool multiply_groups(const DigitProduct& p) {
+  constexpr std::size_t kGroupsAhead = kAheadBytes / kFp4Bytes;
+  const __m512i table = _mm512_load_si512(kRaised.bytes.data());
+  bool is_inside = true;
+  __m512 totals[kRows][kTokens];
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < kRows * kTokens; ++i) {
+    totals[i / kTokens][i % kTokens] = _mm512_setzero_ps();
+  }
+  for (std::size_t group = 0; group < p.groups; ++group) {
+    // Behind the end of a row group stands its neighbour; the next ones begin after all of these.
+    const std::size_t skipped =
+        group + kGroupsAhead < p.groups ? 0 : (kRows - 1) * p.groups * kFp4Bytes;
+#pragma GCC unroll 4
+    for (std::size_t r = 0; r < kRows; ++r) {
+      is_inside &= add_tile<kTokens>(p, r, group, kAheadBytes + skipped, table, totals[r]);
     }
   }
-  for (std::size_t t = 0; t < kTokens; ++t) _mm512_storeu_ps(p.totals + t * kTileLanes, totals[t]);
-  return outside == 0;
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < kRows * kTokens; ++i) {
+    _mm512_storeu_ps(p.totals + i * kTileLanes, totals[i / kTokens][i % kTokens]);
+  }
+  return is_inside;
+}
+
+// All row groups at once, or one after the other.
+template <std::size_t kTokens>
+bool multiply_tokens(const DigitProduct& p) {
+  constexpr std::size_t kRows = digit_row_groups(kTokens);
+  if (p.row_groups == kRows) return multiply_groups<kRows, kTokens>(p);
+  DigitProduct one = p;
+  for (std::size_t r = 0; r < p.row_groups; ++r) {
+    if (!multiply_groups<1, kTokens>(one)) return false;
+    one.tiles += p.groups * kFp4Bytes;
+    one.scales += p.groups * kTileLanes;
+    one.totals += kTokens * kTileLanes;
+  }
+  return true;
 }
 
 }  // namespace
@@ -272,13 +312,13 @@ bool multiply_digits(const DigitProduct& product) {
   if (range.first > range.last) return false;
   switch (product.tokens) {
     case 1:
-      return multiply_groups<1>(product);
+      return multiply_tokens<1>(product);
     case 2:
-      return multiply_groups<2>(product);
+      return multiply_tokens<2>(product);
     case 3:
-      return multiply_groups<3>(product);
+      return multiply_tokens<3>(product);
     default:
-      return multiply_groups<4>(product);
+      return multiply_tokens<4>(product);
   }
 }
 

@@ -89,7 +89,7 @@ class Int8Multiplier {
   }
   const std::byte* scales(std::size_t group, std::size_t chunk) const {
     const std::size_t tile = group * part_.weights.column_groups() + chunk * kInt8GroupBlocks;
-    return part_.weights.scales.data() + tile * tile_scales(WeightFormat::kFp4);
+    return part_.weights.scales.data() + tile * tile_scale_bytes(WeightFormat::kFp4);
   }
   Int8ChunkTail make_tail(std::size_t group) const {
     return {tiles(group, whole_chunks_), scales(group, whole_chunks_), tail_blocks_};

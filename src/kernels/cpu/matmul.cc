@@ -63,7 +63,7 @@ std::size_t token_block(std::size_t row_bytes) {
   return std::clamp(fitting, kTokenStep, kMaxTokenBlock);
 }
 
-bool has_scales(WeightFormat format) { return tile_scales(format) != 0; }
+bool has_scales(WeightFormat format) { return tile_scale_bytes(format) != 0; }
 
 void PackedTokens::pack(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part,
                         std::size_t first, std::size_t tokens) {
@@ -93,7 +93,7 @@ const std::byte* group_tiles(const WeightMatrix& w, std::size_t group) {
 }
 
 const std::byte* group_scales(const WeightMatrix& w, std::size_t group) {
-  return w.scales.data() + group * w.column_groups() * tile_scales(w.format);
+  return w.scales.data() + group * w.column_groups() * tile_scale_bytes(w.format);
 }
 
 // Few tokens: weights are decoded in registers.
@@ -168,13 +168,14 @@ class PanelMultiplier {
     product.lane_group_bytes = groups * tile_bytes_;
     product.scales = has_scales(w.format) ? panel_.scales.data() : nullptr;
     for (std::size_t lane = 0; lane < lane_groups; ++lane) {
-      kernels_.decode({.format = w.format,
-                       .tiles = group_tiles(w, group + lane) + column * tile_bytes(w.format),
-                       .scales = group_scales(w, group + lane) + column * tile_scales(w.format),
-                       .groups = groups,
-                       .after_sum = packed.after_sum()},
-                      panel_.tiles.data() + lane * groups * tile_bytes_,
-                      panel_.scales.data() + lane * groups * kTileLanes);
+      kernels_.decode(
+          {.format = w.format,
+           .tiles = group_tiles(w, group + lane) + column * tile_bytes(w.format),
+           .scales = group_scales(w, group + lane) + column * tile_scale_bytes(w.format),
+           .groups = groups,
+           .after_sum = packed.after_sum()},
+          panel_.tiles.data() + lane * groups * tile_bytes_,
+          panel_.scales.data() + lane * groups * kTileLanes);
     }
     return product;
   }

@@ -31,11 +31,37 @@ constexpr std::size_t kVectors = kLanes / kWideStep;  // of double, for the 16 l
 // The most streams that a position's values are held of in registers.
 constexpr std::size_t kMostStreams = 8;
 
-double add_wide_lanes(std::array<double, kLanes>& lanes) {
-  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+// The tree of halves over the 16 lanes.
+HWY_INLINE double add_wide_lanes(const VecD* lanes) {
+  const hn::Half<F64> half;
+  const auto halves = [&](VecD sum) {
+    return hn::Add(hn::LowerHalf(half, sum), hn::UpperHalf(half, sum));
+  };
+  if constexpr (kVectors == 2) {
+    const hn::Half<hn::Half<F64>> pair;
+    const auto four = halves(hn::Add(lanes[0], lanes[1]));
+    const auto two = hn::Add(hn::LowerHalf(pair, four), hn::UpperHalf(pair, four));
+    return hn::GetLane(two) + hn::ExtractLane(two, 1);
+  } else {
+    const VecD four = hn::Add(hn::Add(lanes[0], lanes[2]), hn::Add(lanes[1], lanes[3]));
+    const auto two = halves(four);
+    return hn::GetLane(two) + hn::ExtractLane(two, 1);
   }
-  return lanes[0];
+}
+
+// Up to this width the rows that follow are asked for: short ones end before the machine has taken
+// up the stream by itself.
+constexpr std::size_t kShortRow = 4096;
+
+// The products behind the last whole step, into the lanes.
+void add_rest(const float* row, std::span<const float> x, std::size_t first, VecD* lanes) {
+  const F64 d;
+  alignas(64) std::array<double, kLanes> stored;
+  for (std::size_t v = 0; v < kVectors; ++v) hn::Store(lanes[v], d, stored.data() + v * kWideStep);
+  for (std::size_t i = first; i < x.size(); ++i) {
+    stored[i - first] += static_cast<double>(row[i]) * static_cast<double>(x[i]);
+  }
+  for (std::size_t v = 0; v < kVectors; ++v) lanes[v] = hn::Load(d, stored.data() + v * kWideStep);
 }
 
 // kRows dot products at once: x is widened once for all. A product of two floats is exact in
@@ -52,7 +78,12 @@ void dot_rows(const float* rows, std::span<const float> x, double* sums) {
     for (std::size_t v = 0; v < kVectors; ++v) lanes[row][v] = hn::Zero(d);
   }
   std::size_t i = 0;
+  const std::size_t ahead = width <= kShortRow ? kRows * width : 0;
   for (; i + kLanes <= width; i += kLanes) {
+    HWY_UNROLL(4)
+    for (std::size_t row = 0; row < kRows && ahead > 0; ++row) {
+      __builtin_prefetch(rows + ahead + row * width + i);
+    }
     HWY_UNROLL(4)
     for (std::size_t v = 0; v < kVectors; ++v) {
       const std::size_t at = i + v * kWideStep;
@@ -66,16 +97,8 @@ void dot_rows(const float* rows, std::span<const float> x, double* sums) {
   }
   HWY_UNROLL(4)
   for (std::size_t row = 0; row < kRows; ++row) {
-    alignas(64) std::array<double, kLanes> stored;
-    HWY_UNROLL(4)
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      hn::Store(lanes[row][v], d, stored.data() + v * kWideStep);
-    }
-    for (std::size_t rest = i; rest < width; ++rest) {
-      stored[rest - i] +=
-          static_cast<double>(rows[row * width + rest]) * static_cast<double>(x[rest]);
-    }
-    sums[row] = add_wide_lanes(stored);
+    if (i < width) add_rest(rows + row * width, x, i, lanes[row]);
+    sums[row] = add_wide_lanes(lanes[row]);
   }
 }
 

@@ -3,6 +3,7 @@
 #include "hwy/targets.h"
 #include "kernels/cpu/amx.h"
 #include "kernels/cpu/bf16_fma.h"
+#include "kernels/cpu/coarse_sums.h"
 #include "kernels/cpu/drivers.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fp4_digits.h"
@@ -54,6 +55,11 @@ void bf16_matmul(const WeightMatrix& w, const ActivationRows& x, float* out, std
   if (w.format == WeightFormat::kFp4 && x.values == ActivationValues::kBf16 &&
       x.tokens <= kMostDigitTokens) {
     return digit_matmul_part(
+        scan,
+        {.weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last});
+  }
+  if (decoded_shift(w.format) > 0 && (x.values == ActivationValues::kF32 || prefers_fma())) {
+    return fp8_matmul_part(
         scan,
         {.weights = w, .x = x, .out = out, .out_stride = out_stride, .first = first, .last = last});
   }
@@ -114,6 +120,7 @@ const KernelTable& f32_table(std::string_view name) {
       .streams = stream_kernels(kSet),
       .int8 = {.quantize_row = int8_quantizer(kSet),
                .matmul_groups = int8_matmul<avx2_int8_kernels>},
+      .coarse_sums = avx2_coarse_sums,
   };
   return table;
 }
@@ -130,6 +137,7 @@ const KernelTable& bf16_table() {
       .streams = stream_kernels(InstructionSet::kAvx512),
       .int8 = {.quantize_row = int8_quantizer(InstructionSet::kAvx512),
                .matmul_groups = int8_matmul<vnni_int8_kernels>},
+      .coarse_sums = vnni_coarse_sums,
   };
   return table;
 }

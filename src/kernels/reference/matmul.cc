@@ -4,6 +4,19 @@
 #include "kernels/sum_order.h"
 
 namespace locket::kernels::reference {
+namespace {
+
+float dot(const WeightMatrix& w, std::size_t row, const float* x) {
+  const auto value = [&](std::size_t k) { return x[k]; };
+  if (w.format == WeightFormat::kFp8F32) {
+    return scaled_dot(
+        w.columns, value, [&](std::size_t k) { return code_at(w, row, k); },
+        [&](std::size_t k) { return scale_at(w, row, k); });
+  }
+  return ordered_dot(w.columns, value, [&](std::size_t k) { return weight_at(w, row, k); });
+}
+
+}  // namespace
 
 void matmul_groups(const WeightMatrix& w, const ActivationRows& x, float* out,
                    std::size_t out_stride, std::size_t first, std::size_t last) {
@@ -11,9 +24,7 @@ void matmul_groups(const WeightMatrix& w, const ActivationRows& x, float* out,
   for (std::size_t row = first * kLanes; row < end; ++row) {
     for (std::size_t token = 0; token < x.tokens; ++token) {
       const float* values = x.data + token * x.stride;
-      out[token * out_stride + row] = ordered_dot(
-          w.columns, [&](std::size_t k) { return values[k]; },
-          [&](std::size_t k) { return weight_at(w, row, k); });
+      out[token * out_stride + row] = dot(w, row, values);
     }
   }
 }

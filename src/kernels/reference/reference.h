@@ -31,5 +31,7 @@ void round_to_bf16(std::span<float> values);
 void quantize_int8_row(std::span<const float> x, const Int8Row& row);
 void int8_matmul_groups(const WeightMatrix& w, const Int8Rows& x, float* out,
                         std::size_t out_stride, std::size_t first, std::size_t last);
+void coarse_sums(const CoarseMatrix& w, const CoarseRows& x, std::size_t first, std::size_t last,
+                 std::int64_t* out);
 
 }  // namespace locket::kernels::reference

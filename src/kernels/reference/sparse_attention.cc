@@ -18,17 +18,18 @@ constexpr float kFirstMaximum = -1e30f;  // the official seed of the running max
 struct Head {
   float maximum = kFirstMaximum;
   float denominator = 0.0f;
-  std::vector<float> accumulator;  // [head_dim]
+  std::vector<float> accumulator;  // [out_dim]
 };
 
-// Rows as floats [slots, head_dim]; slots that are not used are zero.
+// Rows as floats [slots, row_values]; slots that are not used are zero.
 std::vector<float> decoded_rows(const AttentionInput& input) {
-  std::vector<float> values(input.rows.size() * input.head_dim, 0.0f);
+  const std::size_t width = input.row_values();
+  std::vector<float> values(input.rows.size() * width, 0.0f);
   for (std::size_t slot = 0; slot < input.rows.size(); ++slot) {
     const AttentionRow& row = input.rows[slot];
     if (row.empty()) continue;
-    decode_row(row.format, {row.bytes, row_bytes(row.format, input.head_dim)},
-               std::span(values).subspan(slot * input.head_dim, input.head_dim));
+    decode_row(row.format, {row.bytes, row_bytes(row.format, width)},
+               std::span(values).subspan(slot * width, width));
   }
   return values;
 }
@@ -37,7 +38,9 @@ std::vector<float> decoded_rows(const AttentionInput& input) {
 struct HeadInput {
   const AttentionInput& input;
   std::span<const float> query;  // [head_dim]
-  std::span<const float> rows;   // [slots, head_dim]
+  std::span<const float> rows;   // [slots, row_values]
+
+  const float* row(std::size_t slot) const { return rows.data() + slot * input.row_values(); }
 };
 
 void add_tile(const HeadInput& of, std::size_t first, Head& head) {
@@ -47,7 +50,7 @@ void add_tile(const HeadInput& of, std::size_t first, Head& head) {
   float maximum = head.maximum;
   for (std::size_t slot = 0; slot < count; ++slot) {
     if (input.rows[first + slot].empty()) continue;
-    const float* row = of.rows.data() + (first + slot) * input.head_dim;
+    const float* row = of.row(first + slot);
     scores[slot] = input.scale * ordered_dot(
                                      input.head_dim, [&](std::size_t k) { return of.query[k]; },
                                      [&](std::size_t k) { return row[k]; });
@@ -62,10 +65,10 @@ void add_tile(const HeadInput& of, std::size_t first, Head& head) {
   head.maximum = maximum;
   head.denominator = head.denominator * shrink + sum;
   for (float& weight : weights) weight = round_value(weight, input.rounding);
-  for (std::size_t dim = 0; dim < input.head_dim; ++dim) {
+  for (std::size_t dim = 0; dim < input.out_dim(); ++dim) {
     const float part = ordered_dot(
         count, [&](std::size_t slot) { return weights[slot]; },
-        [&](std::size_t slot) { return of.rows[(first + slot) * input.head_dim + dim]; });
+        [&](std::size_t slot) { return of.row(first + slot)[input.value_first + dim]; });
     head.accumulator[dim] = head.accumulator[dim] * shrink + part;
   }
 }
@@ -75,16 +78,21 @@ void add_tile(const HeadInput& of, std::size_t first, Head& head) {
 void sparse_attention(const AttentionInput& input, std::span<float> out) {
   const std::vector<float> rows = decoded_rows(input);
   for (std::size_t h = 0; h < input.heads; ++h) {
-    Head head{.accumulator = std::vector<float>(input.head_dim, 0.0f)};
+    Head head{.accumulator = std::vector<float>(input.out_dim(), 0.0f)};
     const HeadInput of = {.input = input,
                           .query = input.query.subspan(h * input.head_dim, input.head_dim),
                           .rows = rows};
     for (std::size_t first = 0; first < input.rows.size(); first += kAttentionTile) {
       add_tile(of, first, head);
     }
-    const float denominator = head.denominator + exp_value(input.sink[h] - head.maximum);
-    for (std::size_t dim = 0; dim < input.head_dim; ++dim) {
-      out[h * input.head_dim + dim] =
+    float denominator = head.denominator;
+    if (!input.sink.empty()) {
+      denominator += exp_value(input.sink[h] - head.maximum);
+    } else if (denominator == 0.0f) {
+      denominator = 1.0f;
+    }
+    for (std::size_t dim = 0; dim < input.out_dim(); ++dim) {
+      out[h * input.out_dim() + dim] =
           round_value(head.accumulator[dim] / denominator, input.rounding);
     }
   }

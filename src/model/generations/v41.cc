@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kernels/rms_norm.h"
+#include "model/expert_foresight.h"
 #include "model/generations/v41_mechanisms.h"
 #include "model/row_work.h"
 
@@ -19,14 +20,6 @@ void observe(const ForwardContext& context, std::string_view name, std::int64_t 
   context.observer->on_floats(
       {.name = name, .layer = layer, .first_position = first_position, .width = values.columns()},
       values.values());
-}
-
-tensor::FloatMatrix pick(const tensor::FloatMatrix& matrix, std::span<const std::size_t> numbers) {
-  tensor::FloatMatrix picked(numbers.size(), matrix.columns());
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    std::ranges::copy(matrix.row(numbers[i]), picked.row(i).begin());
-  }
-  return picked;
 }
 
 // Whether any part of the step has not failed.
@@ -44,14 +37,11 @@ void fail_parts(Step& step, const Error& error) {
 
 }  // namespace
 
-ResidualRows pick_rows(const ResidualRows& rows, std::span<const std::size_t> numbers) {
-  return {.streams = pick(rows.streams, numbers), .pre = pick(rows.pre, numbers)};
-}
-
 V41Model::V41Model(V41Config config, const Numerics& numerics)
     : config_(std::move(config)),
       numerics_(numerics),
-      memory_(make_v41_memory(config_, numerics.mode)) {
+      memory_(make_v41_memory(config_, numerics.mode)),
+      outline_(outline_v41(config_, memory_)) {
   plain_frequencies_ = rotary_frequencies({.dim = config_.rope_dim, .base = config_.rope_theta});
   compressed_frequencies_ = compressed_frequencies(config_);
 }
@@ -95,7 +85,7 @@ tensor::FloatMatrix V41Model::site_input(const ForwardContext& context,
 
 // Rows that are in the memory already are left out, and those of parts that have failed.
 void V41Model::write_memory(ForwardContext& context, std::int64_t layer,
-                            const tensor::FloatMatrix& u, std::span<V41SequenceState* const> states,
+                            const tensor::FloatMatrix& u, std::span<SequenceState* const> states,
                             const Step& step) const {
   const std::int64_t ratio = role(layer).ratio;
   const CompressorConfig config = compressor_config(config_, layer);
@@ -125,7 +115,7 @@ void V41Model::write_memory(ForwardContext& context, std::int64_t layer,
   const CompressorWeights& weights = *weights_.layers[to_size(layer)].compressor;
   const bool is_whole = numbers.size() == u.rows();
   const tensor::FloatMatrix latents =
-      compress(context, config, weights, is_whole ? u : pick(u, numbers), runs);
+      compress(context, config, weights, is_whole ? u : pick_rows(u, numbers), runs);
   observe(context, "latents", layer, first_written, latents);
   write_rows(context, config, weights, latents, writer);
 }
@@ -137,9 +127,25 @@ void V41Model::wait_for_rows(std::int64_t layer, Step& step) const {
   }
 }
 
+ExpertSource& V41Model::experts_of(const ForwardContext& context) const {
+  return context.experts != nullptr ? *context.experts : *weights_.experts;
+}
+
+// Before the attention of the layer, so that what it will need is read meanwhile.
+void V41Model::expect_experts(const ForwardContext& context, std::int64_t layer,
+                              const ResidualRows& rows) const {
+  ExpertSource& experts = experts_of(context);
+  if (!experts.reads_ahead()) return;
+  const V41LayerWeights& weights = weights_.layers[to_size(layer)];
+  experts.expect(layer,
+                 likely_experts(context, moe_config(config_, layer).router, weights.moe.router,
+                                site_input(context, weights.ffn_norm, rows)));
+}
+
 void V41Model::attention_site(ForwardContext& context, std::int64_t layer,
                               const tensor::FloatMatrix& u, Step& step, ResidualRows& rows) const {
   const V41LayerWeights& weights = weights_.layers[to_size(layer)];
+  expect_experts(context, layer, rows);
   HyperConnections site =
       hyper_connections(context, site_config(config_), weights.attention_site, rows.streams);
   observe(context, "attention_input", layer, step.first_position(), u);
@@ -160,7 +166,7 @@ void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, Step& step,
   const tensor::FloatMatrix u = site_input(context, weights.ffn_norm, rows);
   observe(context, "moe_input", layer, first_position, u);
   Result<tensor::FloatMatrix> sum = moe_forward(context, moe_config(config_, layer), weights.moe,
-                                                *weights_.experts, u, first_position);
+                                                experts_of(context), u, first_position);
   if (!sum) {
     fail_parts(step, sum.error());
     sum = tensor::FloatMatrix(u.rows(), u.columns());
@@ -174,7 +180,7 @@ void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, Step& step,
 }
 
 ResidualRows V41Model::encode(ForwardContext& context, Step& step,
-                              std::span<V41SequenceState* const> states) const {
+                              std::span<SequenceState* const> states) const {
   LOCKET_CHECK(step.rows() > 0 && states.size() == step.parts.size());
   std::vector<std::int32_t> ids;
   for (const StepPart& part : step.parts) {
@@ -198,7 +204,7 @@ ResidualRows V41Model::encode(ForwardContext& context, Step& step,
 }
 
 void V41Model::run_layer(ForwardContext& context, std::int64_t layer, Step& step,
-                         std::span<V41SequenceState* const> states, ResidualRows& rows) const {
+                         std::span<SequenceState* const> states, ResidualRows& rows) const {
   add_engram(context, layer, step, rows);
   const tensor::FloatMatrix u =
       site_input(context, weights_.layers[to_size(layer)].attention_norm, rows);
@@ -224,6 +230,18 @@ void V41Model::decode(ForwardContext& context, Step& step, ResidualRows& rows) c
 tensor::FloatMatrix V41Model::logits(ForwardContext& context, const ResidualRows& rows) const {
   return output_head(context, weights_.head, config_.rms_norm_eps,
                      collapse_streams(context, rows.streams, rows.pre));
+}
+
+std::vector<LargestLogit> V41Model::largest_logits(ForwardContext& context,
+                                                   const ResidualRows& rows) const {
+  return model::largest_logits(context, weights_.head, config_.rms_norm_eps,
+                               collapse_streams(context, rows.streams, rows.pre));
+}
+
+void V41Model::make_head_copy(WorkerPool& workers) {
+  const kernels::WeightMatrix& head = weights_.head.head;
+  if (head.format != kernels::WeightFormat::kBf16) return;
+  weights_.head.copy = kernels::coarse_copy(head, workers);
 }
 
 }  // namespace locket::model

@@ -22,35 +22,17 @@
 
 #include "base/result.h"
 #include "base/task_pool.h"
-#include "cache/kv_layout.h"
-#include "cache/kv_view.h"
 #include "checkpoint/checkpoint.h"
 #include "model/engram_hash.h"
 #include "model/forward_context.h"
 #include "model/generations/v41_config.h"
 #include "model/generations/v41_layout.h"
 #include "model/generations/v41_weights.h"
+#include "model/language_model.h"
 
 namespace locket::model {
 
-// The residual streams of the rows of a step and the collapse weights for the next site.
-struct ResidualRows {
-  tensor::FloatMatrix streams;  // [count, S * hidden]
-  tensor::FloatMatrix pre;      // [count, S]
-
-  std::size_t count() const { return streams.rows(); }
-};
-
-// Some rows, in the order given. REQUIRES: every number is below rows.count().
-ResidualRows pick_rows(const ResidualRows& rows, std::span<const std::size_t> numbers);
-
-// What a sequence carries besides its memory: groups of tokens that no row holds yet. Empty at
-// every multiple of the layout's largest tokens_per_row.
-struct V41SequenceState {
-  std::vector<PendingGroup> pending;  // per layer; used by KV sources with a ratio above 1
-};
-
-class V41Model {
+class V41Model final : public LanguageModel {
  public:
   // `token_map`: Engram class of every token id (empty if the model has no Engram).
   [[nodiscard]] static Result<V41Model> load(checkpoint::Checkpoint& checkpoint,
@@ -59,42 +41,33 @@ class V41Model {
                                              const ExpertPlacement& placement = {});
 
   const V41Config& config() const { return config_; }
-  const Numerics& numerics() const { return numerics_; }
   const V41Memory& memory() const { return memory_; }
-  // Null: all experts are in memory.
-  StreamedExperts* streamed_experts() const { return weights_.streamed; }
-  // One line about tensors that were recognised and not loaded; may be empty.
-  const std::string& skipped_tensors() const { return skipped_tensors_; }
+  const ModelOutline& outline() const override { return outline_; }
+  const Numerics& numerics() const override { return numerics_; }
+  StreamedExperts* streamed_experts() const override { return weights_.streamed; }
+  // The routed experts of all layers. One caller at a time.
+  ExpertSource& experts() const { return *weights_.experts; }
+  const std::string& skipped_tensors() const override { return skipped_tensors_; }
 
-  ForwardContext make_context(WorkerPool& workers) const {
-    return {.workers = workers, .numerics = numerics_};
-  }
-  V41SequenceState make_state() const {
+  // Pending groups: per layer; used by KV sources with a ratio above 1.
+  SequenceState make_state() const override {
     return {.pending = std::vector<PendingGroup>(config_.layers.size())};
   }
 
-  // The parts with their rotations, for one call of encode(), decode() or run_layer(). In a call
-  // the status of a part becomes kIo if Engram rows cannot be read, kBadMemory if stored rows
-  // cannot be had; the other parts go on. An expert that cannot be read fails all parts.
-  // REQUIRES: ids in the vocabulary; write_from is a multiple of the layout's largest
-  // tokens_per_row; a part's memory has room for its tokens and holds what earlier calls wrote for
-  // positions below first_position.
-  Step make_step(std::vector<StepPart> parts) const;
-
-  // One state per part; the step's segment_start is where the encoder's windows begin.
+  // Rotations of the parts, for encode(), decode() or run_layer().
+  Step make_step(std::vector<StepPart> parts) const override;
   ResidualRows encode(ForwardContext& context, Step& step,
-                      std::span<V41SequenceState* const> states) const;
-
-  // Runs the decoder on `rows`, as encode() gave them.
-  void decode(ForwardContext& context, Step& step, ResidualRows& rows) const;
-
-  // Logits [count, vocabulary], after decode().
-  tensor::FloatMatrix logits(ForwardContext& context, const ResidualRows& rows) const;
+                      std::span<SequenceState* const> states) const override;
+  void decode(ForwardContext& context, Step& step, ResidualRows& rows) const override;
+  tensor::FloatMatrix logits(ForwardContext& context, const ResidualRows& rows) const override;
+  std::vector<LargestLogit> largest_logits(ForwardContext& context,
+                                           const ResidualRows& rows) const override;
+  void make_head_copy(WorkerPool& workers) override;
 
   // One layer alone on given inputs: for comparison with recorded ones. `step` holds, for layers
   // that reuse them, selection and pool.
   void run_layer(ForwardContext& context, std::int64_t layer, Step& step,
-                 std::span<V41SequenceState* const> states, ResidualRows& rows) const;
+                 std::span<SequenceState* const> states, ResidualRows& rows) const;
 
  private:
   V41Model(V41Config config, const Numerics& numerics);
@@ -113,8 +86,11 @@ class V41Model {
   tensor::FloatMatrix site_input(const ForwardContext& context, const std::vector<float>& norm,
                                  const ResidualRows& rows) const;
   void write_memory(ForwardContext& context, std::int64_t layer, const tensor::FloatMatrix& u,
-                    std::span<V41SequenceState* const> states, const Step& step) const;
+                    std::span<SequenceState* const> states, const Step& step) const;
   void wait_for_rows(std::int64_t layer, Step& step) const;
+  ExpertSource& experts_of(const ForwardContext& context) const;
+  void expect_experts(const ForwardContext& context, std::int64_t layer,
+                      const ResidualRows& rows) const;
   void attention_site(ForwardContext& context, std::int64_t layer, const tensor::FloatMatrix& u,
                       Step& step, ResidualRows& rows) const;
   void ffn_site(ForwardContext& context, std::int64_t layer, Step& step, ResidualRows& rows) const;
@@ -122,6 +98,7 @@ class V41Model {
   V41Config config_;
   Numerics numerics_;
   V41Memory memory_;
+  ModelOutline outline_;
   V41Weights weights_;
   std::vector<EngramHash> engram_hash_;    // one, or none if the model has no Engram
   std::unique_ptr<TaskPool> row_readers_;  // null: all Engram tables are in memory

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "kernels/weight_matrix.h"
+#include "model/embedding.h"
 #include "model/engram.h"
 #include "model/generations/v41_parameters.h"
 #include "model/generations/v41_weights.h"
@@ -74,6 +75,16 @@ std::uint64_t expert_memory(const V41Config& config) {
          kernels::packed_bytes(kernels::WeightFormat::kFp4, hidden, size);
 }
 
+// How many there are; their sizes are still to be filled in.
+WeightBytes routed_experts(const V41Config& config) {
+  return {.experts = product(config.layer_count, config.expert_count),
+          .token_experts = product(config.layer_count, config.experts_per_token),
+          .expert_layers = product(config.layer_count, 1),
+          .head_copy = head_copy_bytes(static_cast<std::size_t>(config.vocabulary_size),
+                                       static_cast<std::size_t>(config.hidden_size)),
+          .can_stream = true};
+}
+
 bool is_table(std::string_view name) { return name.find(".engram.embed.") != name.npos; }
 
 // As it lies in memory: scales of FP8 stand once for 16 rows where the file has one for 32, and
@@ -87,8 +98,9 @@ std::uint64_t loaded_bytes(const checkpoint::StoredTensor& tensor) {
 
 }  // namespace
 
-V41Bytes estimate_v41_bytes(const V41Config& config) {
-  V41Bytes bytes = {.is_estimate = true};
+WeightBytes estimate_v41_bytes(const V41Config& config) {
+  WeightBytes bytes = routed_experts(config);
+  bytes.is_estimate = true;
   for (const ParameterGroup& group : v41_parameters(config)) {
     const std::uint64_t stored = bytes_of(group.part, group.stored);
     if (group.part == ModelPart::kRoutedExperts) {
@@ -107,9 +119,10 @@ V41Bytes estimate_v41_bytes(const V41Config& config) {
   return bytes;
 }
 
-V41Bytes count_v41_bytes(const V41Config& config, const checkpoint::Checkpoint& checkpoint) {
-  const V41Bytes estimate = estimate_v41_bytes(config);
-  V41Bytes bytes = {.expert = estimate.expert, .expert_read = estimate.expert_read};
+WeightBytes count_v41_bytes(const V41Config& config, const checkpoint::Checkpoint& checkpoint) {
+  const WeightBytes estimate = estimate_v41_bytes(config);
+  WeightBytes bytes = routed_experts(config);
+  bytes.expert = estimate.expert;
   std::uint64_t experts = 0;
   for (const checkpoint::StoredTensor& tensor : checkpoint.tensors()) {
     const std::string& name = tensor.name();
@@ -125,8 +138,7 @@ V41Bytes count_v41_bytes(const V41Config& config, const checkpoint::Checkpoint& 
       if (name != "embed.weight") bytes.token_dense += tensor.byte_count();
     }
   }
-  const std::uint64_t count = product(config.layer_count, config.expert_count);
-  bytes.expert_read = (experts + count - 1) / count;
+  bytes.expert_read = (experts + bytes.experts - 1) / bytes.experts;
   bytes.expert = std::max(bytes.expert, bytes.expert_read);
   bytes.work_per_row = work_per_row(config);
   return bytes;

@@ -43,4 +43,28 @@ V41Memory make_v41_memory(const V41Config& config, NumericsMode mode) {
   return memory;
 }
 
+ModelOutline outline_v41(const V41Config& config, const V41Memory& memory) {
+  ModelOutline outline = {.shape = {.generation = "V4.1",
+                                    .layer_count = config.layer_count,
+                                    .hidden = config.hidden_size,
+                                    .stream_count = config.stream_count,
+                                    .vocabulary_size = config.vocabulary_size,
+                                    .max_positions = config.max_positions,
+                                    .bos_token_id = config.bos_token_id,
+                                    .eos_token_id = config.eos_token_id,
+                                    .boundary = config.boundary,
+                                    .window = config.sliding_window},
+                          .memory = {.layout = memory.layout}};
+  const auto dim = static_cast<std::size_t>(config.head_dim);
+  const RowEncoding row = {.format = memory.formats.rows, .width = dim};
+  const RowEncoding key = {.format = memory.formats.index_keys,
+                           .width = static_cast<std::size_t>(config.index_head_dim)};
+  for (const cache::RowStream& stream : memory.layout.streams) {
+    outline.memory.stream_rows.push_back(stream.part == cache::PagePart::kKeys ? key : row);
+  }
+  outline.memory.ring_rows.assign(memory.layout.rings.size(),
+                                  {.format = memory.formats.window, .width = dim});
+  return outline;
+}
+
 }  // namespace locket::model

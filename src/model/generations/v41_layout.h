@@ -6,6 +6,7 @@
 
 #include "cache/kv_layout.h"
 #include "model/generations/v41_config.h"
+#include "model/language_model.h"
 #include "model/numerics_mode.h"
 #include "model/step.h"
 
@@ -18,5 +19,8 @@ struct V41Memory {
 };
 
 V41Memory make_v41_memory(const V41Config& config, NumericsMode mode);
+
+// The same for who knows no generation.
+ModelOutline outline_v41(const V41Config& config, const V41Memory& memory);
 
 }  // namespace locket::model

@@ -14,6 +14,7 @@
 #include "model/csa2_attention.h"
 #include "model/embedding.h"
 #include "model/engram.h"
+#include "model/expert_placement.h"
 #include "model/expert_source.h"
 #include "model/generations/v41_config.h"
 #include "model/generations/weight_reader.h"
@@ -46,12 +47,6 @@ struct V41Weights {
 struct LoadedV41Weights {
   V41Weights weights;
   std::string skipped;  // one line about tensors that were recognised and not loaded; may be empty
-};
-
-// Where routed experts are.
-struct ExpertPlacement {
-  std::uint64_t budget_bytes = 0;  // of those held in memory, the others on disk; 0: hold all
-  std::size_t readers = 4;         // reads of the disk that are under way at once
 };
 
 // Tensors that may stay on disk, read piece by piece: routed experts and Engram tables.

@@ -15,8 +15,6 @@ using checkpoint::StoredTensor;
 using kernels::WeightFormat;
 using numerics::Dtype;
 
-std::int64_t groups_of_32(std::int64_t count) { return (count + 31) / 32; }
-
 WeightFormat format_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::kBf16:
@@ -42,10 +40,9 @@ WeightFormat format_of(Dtype dtype) {
 }
 
 // As packing leaves it, without anything in it.
-kernels::WeightMatrix empty_matrix(const StoredTensor& tensor, std::int64_t rows,
-                                   std::int64_t columns) {
+kernels::WeightMatrix empty_matrix(WeightFormat format, std::int64_t rows, std::int64_t columns) {
   kernels::WeightMatrix matrix;
-  matrix.format = format_of(tensor.dtype);
+  matrix.format = format;
   matrix.rows = static_cast<std::size_t>(rows);
   matrix.columns = static_cast<std::size_t>(columns);
   return matrix;
@@ -65,8 +62,9 @@ Result<kernels::WeightMatrix> pack_named(const kernels::StoredMatrix& stored,
 
 }  // namespace
 
-WeightReader::WeightReader(checkpoint::Checkpoint& checkpoint, LoadProgress progress, Reads reads)
-    : checkpoint_(&checkpoint), progress_(std::move(progress)), reads_(reads) {
+WeightReader::WeightReader(checkpoint::Checkpoint& checkpoint, LoadProgress progress, Reads reads,
+                           Fp8Tile fp8_tile)
+    : checkpoint_(&checkpoint), progress_(std::move(progress)), reads_(reads), fp8_tile_(fp8_tile) {
   for (const StoredTensor& tensor : checkpoint.tensors()) total_bytes_ += tensor.byte_count();
 }
 
@@ -89,47 +87,33 @@ Result<std::vector<kernels::WeightMatrix>> WeightReader::grouped_matrix(const st
                                                                         std::int64_t columns,
                                                                         std::int64_t groups) {
   LOCKET_CHECK(groups > 0 && rows % groups == 0);
-  const std::string weight_name = name + ".weight";
-  const std::string scale_name = name + ".scale";
+  LOCKET_TRY(const StoredWeight stored, find_weight(*checkpoint_, name, rows, columns, fp8_tile_));
   tensor::AlignedBuffer scales;
-  StoredTensor weight;
-  if (!checkpoint_->find(scale_name)) {
-    LOCKET_TRY(weight,
-               checkpoint_->require(weight_name, {Dtype::kBf16, Dtype::kF32}, {rows, columns}));
-  } else {
-    LOCKET_TRY(weight, checkpoint_->require(weight_name, {Dtype::kFp8E4m3, Dtype::kFp4E2m1},
-                                            {rows, columns}));
-    const std::int64_t scale_rows = weight.dtype == Dtype::kFp8E4m3 ? groups_of_32(rows) : rows;
-    LOCKET_TRY(const StoredTensor scale,
-               checkpoint_->require(scale_name, Dtype::kE8m0, {scale_rows, groups_of_32(columns)}));
-    LOCKET_TRY(scales, read(scale));
+  if (stored.scale) {
+    LOCKET_TRY(scales, read(*stored.scale));
+    // Where nothing is read, groups are checked all the same.
+    if (scales.size() == 0) scales = tensor::AlignedBuffer(stored.scale->byte_count());
   }
-  LOCKET_TRY(const tensor::AlignedBuffer values, read(weight));
+  LOCKET_TRY(const tensor::AlignedBuffer values, read(stored.weight));
   const std::int64_t group_rows = rows / groups;
-  if (weight.dtype == Dtype::kFp8E4m3 && groups > 1 && group_rows % 32 != 0) {
-    return fail(ErrorCode::kUnsupported,
-                fmt::format("tensor {} in {}: its {} groups of {} rows cut 32 x 32 scale tiles; a "
-                            "multiple of 32 rows is needed",
-                            weight_name, weight.file->path().string(), groups, group_rows));
-  }
+  const auto value_bytes = values.size() / static_cast<std::size_t>(groups);
   std::vector<kernels::WeightMatrix> matrices;
   for (std::int64_t group = 0; group < groups; ++group) {
-    const auto part = [&](const tensor::AlignedBuffer& bytes) {
-      const std::size_t size = bytes.size() / static_cast<std::size_t>(groups);
-      return groups == 1 ? bytes.bytes()
-                         : bytes.bytes().subspan(static_cast<std::size_t>(group) * size, size);
-    };
+    const auto first = static_cast<std::size_t>(group);
+    LOCKET_TRY(const std::vector<std::byte> group_scales,
+               stored.scales_of_rows(scales.bytes(), first * static_cast<std::size_t>(group_rows),
+                                     static_cast<std::size_t>(group_rows)));
     if (reads_ == Reads::kNothing) {
-      matrices.push_back(empty_matrix(weight, group_rows, columns));
+      matrices.push_back(empty_matrix(stored.format, group_rows, columns));
       continue;
     }
     LOCKET_TRY(kernels::WeightMatrix packed,
-               pack_named({.format = format_of(weight.dtype),
+               pack_named({.format = stored.format,
                            .rows = static_cast<std::size_t>(group_rows),
                            .columns = static_cast<std::size_t>(columns),
-                           .values = part(values),
-                           .scales = part(scales)},
-                          weight));
+                           .values = values.bytes().subspan(first * value_bytes, value_bytes),
+                           .scales = group_scales},
+                          stored.weight));
     matrices.push_back(std::move(packed));
   }
   return matrices;
@@ -139,7 +123,7 @@ Result<kernels::WeightMatrix> WeightReader::plain_matrix(const std::string& name
                                                          std::int64_t columns) {
   LOCKET_TRY(const StoredTensor weight,
              checkpoint_->require(name, {Dtype::kBf16, Dtype::kF32}, {rows, columns}));
-  if (reads_ == Reads::kNothing) return empty_matrix(weight, rows, columns);
+  if (reads_ == Reads::kNothing) return empty_matrix(format_of(weight.dtype), rows, columns);
   LOCKET_TRY(const tensor::AlignedBuffer values, read(weight));
   return pack_named({.format = format_of(weight.dtype),
                      .rows = static_cast<std::size_t>(rows),
@@ -167,6 +151,26 @@ Result<std::vector<float>> WeightReader::values(const std::string& name,
     result[i] = numerics::to_float(value);
   }
   return result;
+}
+
+Result<std::vector<std::int32_t>> WeightReader::numbers(const std::string& name,
+                                                        const tensor::Shape& shape,
+                                                        std::int64_t limit) {
+  LOCKET_TRY(const StoredTensor tensor, checkpoint_->require(name, Dtype::kI64, shape));
+  std::vector<std::int32_t> numbers(tensor.byte_count() / sizeof(std::int64_t));
+  if (reads_ == Reads::kNothing) return numbers;
+  LOCKET_TRY(const tensor::AlignedBuffer bytes, read(tensor));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::int64_t number = 0;
+    std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
+    if (number < 0 || number >= limit) {
+      return fail(ErrorCode::kBadCheckpoint,
+                  fmt::format("tensor {} in {}: entry {} is {}; 0 to {} are known", name,
+                              tensor.file->path().string(), i, number, limit - 1));
+    }
+    numbers[i] = static_cast<std::int32_t>(number);
+  }
+  return numbers;
 }
 
 Result<tensor::AlignedBuffer> WeightReader::bf16_bytes(const std::string& name,

@@ -1,6 +1,7 @@
 // Reads named tensors of a checkpoint into the forms that the mechanisms take. Every tensor is
 // checked (dtype, shape, NaN codes) and claimed. A weight with a `.scale` beside it is FP8 (scales
-// per 32 x 32) or packed FP4 (scales per row and 32); without one it is plain BF16 or F32.
+// per 32 x 32 or 128 x 128) or packed FP4 (scales per row and 32); with a `.weight_scale_inv` it is
+// FP8 with float32 scales per 128 x 128; without either it is plain BF16 or F32.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include "base/result.h"
 #include "checkpoint/checkpoint.h"
 #include "kernels/weight_matrix.h"
+#include "model/stored_weight.h"
 #include "tensor/aligned_buffer.h"
 
 namespace locket::model {
@@ -25,7 +27,7 @@ class WeightReader {
   enum class Reads { kEverything, kNothing };
   // REQUIRES: `checkpoint` outlives the reader.
   WeightReader(checkpoint::Checkpoint& checkpoint, LoadProgress progress,
-               Reads reads = Reads::kEverything);
+               Reads reads = Reads::kEverything, Fp8Tile fp8_tile = Fp8Tile::k32);
 
   Reads reads() const { return reads_; }
 
@@ -43,6 +45,10 @@ class WeightReader {
   // BF16 or F32 values as float32.
   [[nodiscard]] Result<std::vector<float>> values(const std::string& name,
                                                   const tensor::Shape& shape);
+  // I64 numbers of at least 0 and below `limit`; kBadCheckpoint where there are others.
+  [[nodiscard]] Result<std::vector<std::int32_t>> numbers(const std::string& name,
+                                                          const tensor::Shape& shape,
+                                                          std::int64_t limit);
   // Raw BF16 bytes.
   [[nodiscard]] Result<tensor::AlignedBuffer> bf16_bytes(const std::string& name,
                                                          const tensor::Shape& shape);
@@ -61,6 +67,7 @@ class WeightReader {
   checkpoint::Checkpoint* checkpoint_;
   LoadProgress progress_;
   Reads reads_;
+  Fp8Tile fp8_tile_;
   std::uint64_t done_bytes_ = 0;
   std::uint64_t total_bytes_ = 0;
 };
