@@ -16,7 +16,8 @@ THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' '$(THREADED_PARTS)' tes
 # Comparisons of many figures or bits: with sanitizers they run the code of the other tests once
 # more, for minutes.
 FIGURE_TESTS = golden_[a-z_]*_test|service_recall_test|engine_same_bits_[a-z_]*test
-FIGURE_TESTS := $(FIGURE_TESTS)|model_v41_work_test
+FIGURE_TESTS := $(FIGURE_TESTS)|model_v41_work_test|engine_lineage_memory_test|engine_v4_restart_test
+FIGURE_TESTS := $(FIGURE_TESTS)|cli_(claims|doctor|bench_command|memory_command)_test
 SANITIZED_TESTS = $(shell find tests -name '*_test.cc' | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' \
                     | grep -vE '^($(FIGURE_TESTS))$$' | sort)
 # Found by what they include, but not about threads; too slow for TSan.

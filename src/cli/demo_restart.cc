@@ -210,8 +210,10 @@ void print_figures(const Remembered& remembered, const Answered& restored, doubl
 
 }  // namespace
 
-Status show_restart(const DemoOptions& options, const ModelSetup& setup,
+Status show_restart(const DemoOptions& wishes, const ModelSetup& setup,
                     const RecallCase& conversation) {
+  DemoOptions options = wishes;
+  options.model.mode = model::numerics_mode_name(setup.model().numerics().mode);
   if (setup.model().numerics().mode == model::NumericsMode::kPlain) {
     fmt::print("\nMode plain keeps nothing on disk, so there is no restart to show.\n");
     return {};
