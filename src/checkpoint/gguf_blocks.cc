@@ -146,21 +146,21 @@ using Decoder = void (*)(const std::byte* block, float* values);
 
 Decoder decoder_of(GgufType type) {
   switch (type) {
-    case GgufType::kQ4_0:
+    case GgufType::kQ40:
       return decode_q4_0;
-    case GgufType::kQ4_1:
+    case GgufType::kQ41:
       return decode_q4_1;
-    case GgufType::kQ5_0:
+    case GgufType::kQ50:
       return decode_q5_0;
-    case GgufType::kQ5_1:
+    case GgufType::kQ51:
       return decode_q5_1;
-    case GgufType::kQ8_0:
+    case GgufType::kQ80:
       return decode_q8_0;
-    case GgufType::kQ4_K:
+    case GgufType::kQ4K:
       return decode_q4_k;
-    case GgufType::kQ5_K:
+    case GgufType::kQ5K:
       return decode_q5_k;
-    case GgufType::kQ6_K:
+    case GgufType::kQ6K:
       return decode_q6_k;
     case GgufType::kF32:
       return [](const std::byte* block, float* value) { std::memcpy(value, block, sizeof(float)); };
@@ -186,14 +186,14 @@ std::optional<GgufType> gguf_type(std::uint32_t number) {
       {{"F32", GgufType::kF32},
        {"F16", GgufType::kF16},
        {"BF16", GgufType::kBf16},
-       {"Q4_0", GgufType::kQ4_0},
-       {"Q4_1", GgufType::kQ4_1},
-       {"Q5_0", GgufType::kQ5_0},
-       {"Q5_1", GgufType::kQ5_1},
-       {"Q8_0", GgufType::kQ8_0},
-       {"Q4_K", GgufType::kQ4_K},
-       {"Q5_K", GgufType::kQ5_K},
-       {"Q6_K", GgufType::kQ6_K}}};
+       {"Q4_0", GgufType::kQ40},
+       {"Q4_1", GgufType::kQ41},
+       {"Q5_0", GgufType::kQ50},
+       {"Q5_1", GgufType::kQ51},
+       {"Q8_0", GgufType::kQ80},
+       {"Q4_K", GgufType::kQ4K},
+       {"Q5_K", GgufType::kQ5K},
+       {"Q6_K", GgufType::kQ6K}}};
   for (const auto& [known, type] : kRead) {
     if (known == name) return type;
   }
@@ -211,21 +211,21 @@ GgufBlock gguf_block(GgufType type) {
     case GgufType::kF16:
     case GgufType::kBf16:
       return {1, 2};
-    case GgufType::kQ4_0:
+    case GgufType::kQ40:
       return {kSmall, 18};
-    case GgufType::kQ4_1:
+    case GgufType::kQ41:
       return {kSmall, 20};
-    case GgufType::kQ5_0:
+    case GgufType::kQ50:
       return {kSmall, 22};
-    case GgufType::kQ5_1:
+    case GgufType::kQ51:
       return {kSmall, 24};
-    case GgufType::kQ8_0:
+    case GgufType::kQ80:
       return {kSmall, 34};
-    case GgufType::kQ4_K:
+    case GgufType::kQ4K:
       return {kLarge, 144};
-    case GgufType::kQ5_K:
+    case GgufType::kQ5K:
       return {kLarge, 176};
-    case GgufType::kQ6_K:
+    case GgufType::kQ6K:
       return {kLarge, 210};
     case GgufType::kCount:
       break;

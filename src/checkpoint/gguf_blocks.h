@@ -16,14 +16,14 @@ enum class GgufType {
   kF32,
   kF16,
   kBf16,
-  kQ4_0,  // 32 values: d * (q - 8), 4 bits
-  kQ4_1,  // 32 values: d * q + m, 4 bits
-  kQ5_0,  // 32 values: d * (q - 16), 5 bits
-  kQ5_1,  // 32 values: d * q + m, 5 bits
-  kQ8_0,  // 32 values: d * q, signed 8 bits
-  kQ4_K,  // 256 values in 8 groups: (d * scale) * q - (m * minimum), 4 bits, 6-bit scales
-  kQ5_K,  // the same with 5 bits
-  kQ6_K,  // 256 values in 16 groups: d * scale * (q - 32), 6 bits, 8-bit scales
+  kQ40,  // 32 values: d * (q - 8), 4 bits
+  kQ41,  // 32 values: d * q + m, 4 bits
+  kQ50,  // 32 values: d * (q - 16), 5 bits
+  kQ51,  // 32 values: d * q + m, 5 bits
+  kQ80,  // 32 values: d * q, signed 8 bits
+  kQ4K,  // 256 values in 8 groups: (d * scale) * q - (m * minimum), 4 bits, 6-bit scales
+  kQ5K,  // the same with 5 bits
+  kQ6K,  // 256 values in 16 groups: d * scale * (q - 32), 6 bits, 8-bit scales
   kCount
 };
 

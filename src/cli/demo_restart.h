@@ -12,7 +12,7 @@ namespace locket::cli {
 // Prints what the restart took beside computing everything again. Processes are started and killed
 // for it; their memory lies in a folder of its own, which is removed at the end. kInternal if the
 // answers or their bits differ.
-[[nodiscard]] Status show_restart(const DemoOptions& options, const ModelSetup& setup,
+[[nodiscard]] Status show_restart(const DemoOptions& wishes, const ModelSetup& setup,
                                   const RecallCase& conversation);
 
 }  // namespace locket::cli

@@ -70,7 +70,7 @@ class ExpertSlots {
   void release(std::span<Slot* const> held_slots);
   [[nodiscard]] Result<const ExpertWeights*> wait(Slot& slot);
   // One of `indices` that is not loading any more; returns when there is one.
-  std::size_t wait_any(std::span<Slot* const> held_slots, std::span<const std::size_t> indices);
+  std::size_t wait_any(std::span<Slot* const> lease_slots, std::span<const std::size_t> indices);
   bool is_there(const Slot& slot);
 
   // Takes the place of the guess before. Reads what is missing of the first `most`, behind
