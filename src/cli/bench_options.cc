@@ -38,12 +38,7 @@ void add_bench(CLI::App& app, BenchOptions& options) {
                    ->delimiter(',')
                    ->allow_extra_args(false)
                    ->type_name("LIST");
-  auto* scratch =
-      command
-          .add_option("--scratch", options.scratch,
-                      "folder on the disk to measure; files are made there and removed\n"
-                      "(default: the one for temporary files)")
-          ->type_name("DIR");
+  auto* scratch = add_scratch(command, options.scratch);
   auto* threads = command
                       .add_option("--threads", options.threads,
                                   "threads to compute with, 0 to 1024 (default 0: one per core)")

@@ -12,6 +12,7 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -21,6 +22,7 @@
 #include "cli/routing_trace.h"
 #include "cli/text_table.h"
 #include "cli/v41_only.h"
+#include "model/generations/released_parts.h"
 #include "model/streamed_experts.h"
 
 namespace locket::cli {
@@ -41,23 +43,16 @@ using Stored = std::vector<std::vector<model::StoredExpert>>;  // [layers][exper
 // The slice's routed experts; `experts` of a layer, which go round.
 Result<Stored> find_experts(checkpoint::Checkpoint& checkpoint, const model::V41Config& config,
                             std::size_t experts) {
+  model::WeightReader reader(checkpoint, {});
+  const model::ExpertShape shape = {.hidden = config.hidden_size, .size = config.expert_size};
   Stored stored;
   for (std::int64_t layer = 0; layer < config.layer_count; ++layer) {
-    auto& found = stored.emplace_back();
-    for (std::int64_t id = 0; id < config.expert_count; ++id) {
-      const std::string prefix = fmt::format("layers.{}.ffn.experts.{}.", layer, id);
-      const auto find = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-        return model::find_weight(checkpoint, prefix + name, rows, columns);
-      };
-      model::StoredExpert expert;
-      LOCKET_TRY(expert.gate, find("w1", config.expert_size, config.hidden_size));
-      LOCKET_TRY(expert.up, find("w3", config.expert_size, config.hidden_size));
-      LOCKET_TRY(expert.down, find("w2", config.hidden_size, config.expert_size));
-      found.push_back(std::move(expert));
-    }
+    LOCKET_TRY(auto found, model::find_experts(reader, fmt::format("layers.{}.ffn.experts.", layer),
+                                               config.expert_count, shape));
     while (found.size() < experts) {
       found.push_back(found[found.size() - static_cast<std::size_t>(config.expert_count)]);
     }
+    stored.push_back(std::move(found));
   }
   return stored;
 }

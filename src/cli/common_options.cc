@@ -162,6 +162,14 @@ void add_sampling_options(CLI::App& command, SamplingOptions& options) {
       ->group(group);
 }
 
+CLI::Option* add_scratch(CLI::App& command, std::filesystem::path& scratch) {
+  return command
+      .add_option("--scratch", scratch,
+                  "folder on the disk to measure; files are made there and removed\n"
+                  "(default: the one for temporary files)")
+      ->type_name("DIR");
+}
+
 void add_effort(CLI::App& command, std::string& effort) {
   command
       .add_option("--effort", effort,

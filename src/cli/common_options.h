@@ -11,6 +11,7 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's
 class App;
+class Option;
 class Validator;
 }  // namespace CLI
 
@@ -34,6 +35,8 @@ void add_room_options(CLI::App& command, ModelOptions& options);
 // Where the memory is on disk, and how large it may become.
 void add_memory_options(CLI::App& command, ModelOptions& options);
 void add_sampling_options(CLI::App& command, SamplingOptions& options);
+// Where measurements of the disk make their files.
+CLI::Option* add_scratch(CLI::App& command, std::filesystem::path& scratch);
 void add_effort(CLI::App& command, std::string& effort);
 
 // A command with its line in the list and an example under its help.

@@ -35,12 +35,7 @@ void add_memory(CLI::App& app, MemoryOptions& options) {
   auto* computed = command.add_flag("--computed", options.is_computed_only,
                                     "only what the layouts of the released models say: nothing is\n"
                                     "measured but MODEL");
-  auto* scratch =
-      command
-          .add_option("--scratch", options.scratch,
-                      "folder on the disk to measure; files are made there and removed\n"
-                      "(default: the one for temporary files)")
-          ->type_name("DIR");
+  auto* scratch = add_scratch(command, options.scratch);
   command.add_flag("--json", options.json, "print everything as JSON, without MODEL")
       ->excludes(command.get_option("MODEL"));
   command.add_option("--svg", options.svg_folder, "write the plots into this folder, too")

@@ -10,6 +10,7 @@
 #include "kernels/sparse_attention.h"
 #include "model/linear.h"
 #include "model/row_work.h"
+#include "model/step_tools.h"
 
 namespace locket::model {
 namespace {
@@ -45,12 +46,6 @@ void write_rows(ForwardContext& context, const DenseAttentionConfig& config,
     }
     kernels::encode_row(step.formats.rows, row, part.memory->row(config.stream, part.position(i)));
   });
-}
-
-void wait_for_rows(Step& step) {
-  for (StepPart& part : step.parts) {
-    if (part.status) part.status = part.memory->wait_for_rows();
-  }
 }
 
 // The part of every earlier row that belongs to one KV head.

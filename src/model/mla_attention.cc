@@ -11,6 +11,7 @@
 #include "model/even_shares.h"
 #include "model/linear.h"
 #include "model/row_work.h"
+#include "model/step_tools.h"
 
 namespace locket::model {
 namespace {
@@ -106,12 +107,6 @@ void write_rows(ForwardContext& context, const MlaConfig& config, const MlaWeigh
     rotate(context, step, i, rows.row(i).last(config.rope_dim));
     kernels::encode_row(step.formats.rows, rows.row(i), part.memory->row(stream, part.position(i)));
   });
-}
-
-void wait_for_rows(Step& step) {
-  for (StepPart& part : step.parts) {
-    if (part.status) part.status = part.memory->wait_for_rows();
-  }
 }
 
 // The rows that positions read; the next position of a sequence only adds to a list of all.

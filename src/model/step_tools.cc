@@ -19,9 +19,21 @@ std::vector<std::int32_t> step_tokens(const Step& step) {
   return ids;
 }
 
+std::vector<std::int64_t> step_positions(const Step& step) {
+  std::vector<std::int64_t> positions(step.rows());
+  for (std::size_t row = 0; row < positions.size(); ++row) positions[row] = step.position(row);
+  return positions;
+}
+
 bool goes_on(const Step& step) {
   return std::ranges::any_of(step.parts,
                              [](const StepPart& part) { return part.status.has_value(); });
+}
+
+void wait_for_rows(Step& step) {
+  for (StepPart& part : step.parts) {
+    if (part.status) part.status = part.memory->wait_for_rows();
+  }
 }
 
 void fail_parts(Step& step, const Error& error) {
@@ -47,13 +59,16 @@ void add_rows(const tensor::FloatMatrix& update, tensor::FloatMatrix& residual) 
 }
 
 void observe_rows(const ForwardContext& context, std::string_view name, std::int64_t layer,
-                  const Step& step, const tensor::FloatMatrix& values) {
+                  std::int64_t first_position, const tensor::FloatMatrix& values) {
   if (context.observer == nullptr) return;
-  context.observer->on_floats({.name = name,
-                               .layer = layer,
-                               .first_position = step.first_position(),
-                               .width = values.columns()},
-                              values.values());
+  context.observer->on_floats(
+      {.name = name, .layer = layer, .first_position = first_position, .width = values.columns()},
+      values.values());
+}
+
+void observe_rows(const ForwardContext& context, std::string_view name, std::int64_t layer,
+                  const Step& step, const tensor::FloatMatrix& values) {
+  observe_rows(context, name, layer, step.first_position(), values);
 }
 
 }  // namespace locket::model

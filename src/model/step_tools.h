@@ -1,5 +1,5 @@
-// What the layers of a plain pre-norm model do around their mechanisms: norm, add, tell the
-// observer, and what becomes of parts that fail. Thread-safe for different steps.
+// What layers do around their mechanisms, in every generation: norm, add, tell the observer, wait
+// for rows, and what becomes of parts that fail. Thread-safe for different steps.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,15 @@
 
 namespace locket::model {
 
-// The newest ids of all parts, row by row.
+// The newest ids of all parts, and the positions, row by row.
 std::vector<std::int32_t> step_tokens(const Step& step);
+std::vector<std::int64_t> step_positions(const Step& step);
 
 // Whether any part of the step has not failed.
 bool goes_on(const Step& step);
+
+// Every part waits for its rows, or fails.
+void wait_for_rows(Step& step);
 
 // Fails every part that has not failed: what serves all sequences of a step could not be had.
 void fail_parts(Step& step, const Error& error);
@@ -29,7 +33,9 @@ tensor::FloatMatrix normed_rows(const ForwardContext& context, float eps,
 // residual += update. REQUIRES: equal shapes.
 void add_rows(const tensor::FloatMatrix& update, tensor::FloatMatrix& residual);
 
-// Values of all rows of the step, if somebody watches.
+// Values of rows from a position on, or of all rows of the step, if somebody watches.
+void observe_rows(const ForwardContext& context, std::string_view name, std::int64_t layer,
+                  std::int64_t first_position, const tensor::FloatMatrix& values);
 void observe_rows(const ForwardContext& context, std::string_view name, std::int64_t layer,
                   const Step& step, const tensor::FloatMatrix& values);
 

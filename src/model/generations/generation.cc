@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/generations/all_generations.h"
+#include "model/generations/config_keys.h"
 
 namespace locket::model {
 
@@ -23,9 +24,7 @@ Result<const Generation*> find_generation(const checkpoint::ConfigObject& root) 
     if (generation.model_type == type) return &generation;
     known.push_back(generation.model_type);
   }
-  Error error = root.refuse("model_type", fmt::format("one of {}", fmt::join(known, ", "))).value();
-  error.code = ErrorCode::kUnsupported;
-  return tl::make_unexpected(std::move(error));
+  return refuse_unsupported(root, "model_type", fmt::format("one of {}", fmt::join(known, ", ")));
 }
 
 Result<NumericsMode> choose_mode(const Generation& generation, std::optional<NumericsMode> wish) {

@@ -11,32 +11,6 @@ namespace locket::model {
 namespace {
 
 using checkpoint::ConfigObject;
-using checkpoint::IntegerRange;
-
-// Products of a few sizes fit into 64 bits; ids and positions fit into 32.
-constexpr IntegerRange kPositive = {1, std::int64_t{1} << 20};
-constexpr IntegerRange kNotNegative = {0, std::int64_t{1} << 20};
-constexpr IntegerRange kIdCount = {1, std::int64_t{0x7fffffff}};
-constexpr IntegerRange kId = {0, std::int64_t{0x7fffffff}};
-
-struct IntegerKey {
-  std::string_view key;
-  std::int64_t* target;
-  IntegerRange range = kPositive;
-};
-
-Status read_integers(const ConfigObject& root, std::initializer_list<IntegerKey> keys) {
-  for (const IntegerKey& entry : keys) {
-    LOCKET_TRY(*entry.target, root.integer_in(entry.key, entry.range));
-  }
-  return {};
-}
-
-Result<double> positive_number(const ConfigObject& object, std::string_view key) {
-  LOCKET_TRY(const double value, object.number(key));
-  if (!(value > 0)) return object.refuse(key, "a number above 0");
-  return value;
-}
 
 Status require_false(const ConfigObject& root, std::string_view key) {
   LOCKET_TRY(const bool value, root.boolean(key));
@@ -70,8 +44,8 @@ Status read_sizes(const ConfigObject& root, MlaModelConfig& config) {
                            {"qk_rope_head_dim", &config.rope_dim},
                            {"v_head_dim", &config.value_dim},
                            {"max_position_embeddings", &config.max_positions, kIdCount},
-                           {"bos_token_id", &config.bos_token_id, kId},
-                           {"eos_token_id", &config.eos_token_id, kId},
+                           {"bos_token_id", &config.bos_token_id, kIdOrNone},
+                           {"eos_token_id", &config.eos_token_id, kIdOrNone},
                            {"first_k_dense_replace", &config.dense_layers, kNotNegative},
                            {"intermediate_size", &config.ffn_size},
                            {"n_routed_experts", &config.expert_count},
@@ -88,12 +62,9 @@ Status read_sizes(const ConfigObject& root, MlaModelConfig& config) {
   if (chosen > config.expert_count) {
     return root.refuse("num_experts_per_tok", "at most n_routed_experts");
   }
-  LOCKET_TRY(const double eps, positive_number(root, "rms_norm_eps"));
-  LOCKET_TRY(const double factor, positive_number(root, "routed_scaling_factor"));
-  config.rms_norm_eps = static_cast<float>(eps);
   config.router.experts_per_token = static_cast<std::size_t>(chosen);
-  config.router.scaling_factor = static_cast<float>(factor);
-  return {};
+  LOCKET_TRY_STATUS(read_number(root, "rms_norm_eps", &config.rms_norm_eps));
+  return read_number(root, "routed_scaling_factor", &config.router.scaling_factor);
 }
 
 // YaRN; the softmax is sharpened by m^2, m = 0.1 mscale_all_dim ln(factor) + 1.
@@ -131,13 +102,6 @@ Status read_rope(const ConfigObject& root, MlaModelConfig& config) {
 }
 
 }  // namespace
-
-tl::unexpected<Error> refuse_unsupported(const ConfigObject& object, std::string_view key,
-                                         std::string_view needed) {
-  Error error = object.refuse(key, needed).value();
-  error.code = ErrorCode::kUnsupported;
-  return tl::make_unexpected(std::move(error));
-}
 
 Result<MlaModelConfig> read_mla_config(const ConfigObject& root) {
   MlaModelConfig config;

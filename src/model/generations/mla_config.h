@@ -11,6 +11,7 @@
 #include "checkpoint/config_json.h"
 #include "kernels/row_codec.h"
 #include "model/dsa_indexer.h"
+#include "model/generations/config_keys.h"
 #include "model/mla_attention.h"
 #include "model/moe.h"
 #include "model/numerics_mode.h"
@@ -76,11 +77,6 @@ struct MlaModelConfig {
 
 // Index heads, width and count of chosen tokens, for a generation with an indexer.
 [[nodiscard]] Status read_indexer(const checkpoint::ConfigObject& root, MlaModelConfig& config);
-
-// The error for a value that is known and not implemented: kUnsupported.
-[[nodiscard]] tl::unexpected<Error> refuse_unsupported(const checkpoint::ConfigObject& object,
-                                                       std::string_view key,
-                                                       std::string_view needed);
 
 // What each mechanism of a layer needs to know.
 MlaConfig attention_config(const MlaModelConfig& config, std::int64_t layer);

@@ -69,8 +69,7 @@ Result<std::unique_ptr<LanguageModel>> MlaModel::load(const MlaModelConfig& conf
 
 Step MlaModel::make_step(std::vector<StepPart> parts) const {
   Step step(std::move(parts), memory_formats(config_, numerics_.mode));
-  std::vector<std::int64_t> positions(step.rows());
-  for (std::size_t row = 0; row < positions.size(); ++row) positions[row] = step.position(row);
+  const std::vector<std::int64_t> positions = step_positions(step);
   step.plain_rotary = rotary_table(frequencies_, positions);
   return step;
 }

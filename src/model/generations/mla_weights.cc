@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "model/generations/released_parts.h"
 #include "numerics/bf16.h"
 
 namespace locket::model {
@@ -65,7 +66,8 @@ class Loader {
                reader_.values(prefix + "post_attention_layernorm.weight", {hidden}));
     LOCKET_TRY(weights.attention, load_attention(prefix + "self_attn.", layer));
     if (layer < config_.dense_layers) {
-      LOCKET_TRY(ExpertWeights dense, load_expert(prefix + "mlp.", config_.ffn_size));
+      LOCKET_TRY(ExpertWeights dense,
+                 read_expert(reader_, prefix + "mlp.", expert_shape(config_.ffn_size)));
       weights.dense = DenseFfnWeights{
           .gate = std::move(dense.gate), .up = std::move(dense.up), .down = std::move(dense.down)};
       return weights;
@@ -119,15 +121,6 @@ class Loader {
     return weights;
   }
 
-  Result<ExpertWeights> load_expert(const std::string& prefix, std::int64_t size) {
-    const std::int64_t hidden = config_.hidden_size;
-    ExpertWeights weights;
-    LOCKET_TRY(weights.gate, reader_.matrix(prefix + "gate_proj", size, hidden));
-    LOCKET_TRY(weights.up, reader_.matrix(prefix + "up_proj", size, hidden));
-    LOCKET_TRY(weights.down, reader_.matrix(prefix + "down_proj", hidden, size));
-    return weights;
-  }
-
   Result<MoeWeights> load_moe(const std::string& prefix) {
     const std::int64_t experts = config_.expert_count;
     MoeWeights weights;
@@ -136,20 +129,19 @@ class Loader {
       LOCKET_TRY(weights.router.bias,
                  reader_.values(prefix + "gate.e_score_correction_bias", {experts}));
     }
-    LOCKET_TRY(weights.shared, load_expert(prefix + "shared_experts.",
-                                           config_.shared_experts * config_.expert_size));
+    LOCKET_TRY(weights.shared,
+               read_expert(reader_, prefix + "shared_experts.",
+                           expert_shape(config_.shared_experts * config_.expert_size)));
     return weights;
   }
 
+  ExpertShape expert_shape(std::int64_t size) const {
+    return {.hidden = config_.hidden_size, .size = size, .names = kLongExpertNames};
+  }
+
   Result<std::vector<ExpertWeights>> load_experts(const std::string& prefix, std::int64_t layer) {
-    std::vector<ExpertWeights> experts;
-    if (layer < config_.dense_layers) return experts;
-    for (std::int64_t expert = 0; expert < config_.expert_count; ++expert) {
-      LOCKET_TRY(ExpertWeights loaded, load_expert(fmt::format("{}mlp.experts.{}.", prefix, expert),
-                                                   config_.expert_size));
-      experts.push_back(std::move(loaded));
-    }
-    return experts;
+    const std::int64_t count = layer < config_.dense_layers ? 0 : config_.expert_count;
+    return read_experts(reader_, prefix + "mlp.experts.", count, expert_shape(config_.expert_size));
   }
 
   const MlaModelConfig& config_;

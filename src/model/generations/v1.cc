@@ -1,12 +1,10 @@
 #include "model/generations/v1.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/rms_norm.h"
 #include "model/rotary_table.h"
-#include "model/row_work.h"
+#include "model/step_tools.h"
 
 namespace locket::model {
 namespace {
@@ -23,37 +21,6 @@ DenseAttentionConfig attention_config(const V1Config& config, std::int64_t layer
           .kv_heads = to_size(config.kv_head_count),
           .head_dim = to_size(config.head_dim),
           .stream = to_size(layer)};
-}
-
-void observe(const ForwardContext& context, std::string_view name, std::int64_t layer,
-             const Step& step, const tensor::FloatMatrix& values) {
-  if (context.observer == nullptr) return;
-  context.observer->on_floats({.name = name,
-                               .layer = layer,
-                               .first_position = step.first_position(),
-                               .width = values.columns()},
-                              values.values());
-}
-
-// Whether any part of the step has not failed.
-bool goes_on(const Step& step) {
-  return std::ranges::any_of(step.parts,
-                             [](const StepPart& part) { return part.status.has_value(); });
-}
-
-tensor::FloatMatrix normed(const ForwardContext& context, float eps,
-                           const std::vector<float>& weight, const tensor::FloatMatrix& rows) {
-  tensor::FloatMatrix result(rows.rows(), rows.columns());
-  for_each_row(context, rows.rows(), rows.columns() * kWorkPerNormedValue, [&](std::size_t i) {
-    kernels::rms_norm(rows.row(i), weight, eps, context.numerics.rounding(), result.row(i));
-  });
-  return result;
-}
-
-void add(const tensor::FloatMatrix& update, tensor::FloatMatrix& residual) {
-  const std::span<const float> from = update.values();
-  const std::span<float> to = residual.values();
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
 }  // namespace
@@ -97,8 +64,7 @@ Result<V1Model> V1Model::load(checkpoint::Checkpoint& checkpoint, const LoadOpti
 
 Step V1Model::make_step(std::vector<StepPart> parts) const {
   Step step(std::move(parts), {.rows = row_format(numerics_.mode)});
-  std::vector<std::int64_t> positions(step.rows());
-  for (std::size_t row = 0; row < positions.size(); ++row) positions[row] = step.position(row);
+  const std::vector<std::int64_t> positions = step_positions(step);
   step.plain_rotary = rotary_table(frequencies_, positions);
   return step;
 }
@@ -109,26 +75,22 @@ void V1Model::run_layer(ForwardContext& context, std::int64_t layer, Step& step,
   const float eps = config_.rms_norm_eps;
   const tensor::FloatMatrix attention =
       dense_attention(context, attention_config(config_, layer), weights.attention,
-                      normed(context, eps, weights.attention_norm, residual), step);
-  observe(context, "attention", layer, step, attention);
-  add(attention, residual);
+                      normed_rows(context, eps, weights.attention_norm, residual), step);
+  observe_rows(context, "attention", layer, step, attention);
+  add_rows(attention, residual);
   const tensor::FloatMatrix ffn =
-      dense_ffn(context, weights.ffn, normed(context, eps, weights.ffn_norm, residual));
-  observe(context, "ffn", layer, step, ffn);
-  add(ffn, residual);
-  observe(context, "streams", layer, step, residual);
+      dense_ffn(context, weights.ffn, normed_rows(context, eps, weights.ffn_norm, residual));
+  observe_rows(context, "ffn", layer, step, ffn);
+  add_rows(ffn, residual);
+  observe_rows(context, "streams", layer, step, residual);
 }
 
 ResidualRows V1Model::encode(ForwardContext& context, Step& step,
                              std::span<SequenceState* const> states) const {
   LOCKET_CHECK(step.rows() > 0 && states.size() == step.parts.size());
-  std::vector<std::int32_t> ids;
-  for (const StepPart& part : step.parts) {
-    const auto tokens = part.tokens.last(part.count);
-    ids.insert(ids.end(), tokens.begin(), tokens.end());
-  }
+  const std::vector<std::int32_t> ids = step_tokens(step);
   ResidualRows rows = {.streams = embed(weights_.embeddings(), ids), .pre = {ids.size(), 0}};
-  observe(context, "embedding", -1, step, rows.streams);
+  observe_rows(context, "embedding", -1, step, rows.streams);
   for (std::int64_t layer = 0; layer < config_.layer_count && goes_on(step); ++layer) {
     run_layer(context, layer, step, rows.streams);
   }

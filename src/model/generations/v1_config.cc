@@ -3,35 +3,26 @@
 #include <fmt/format.h>
 #include <string_view>
 
+#include "model/generations/config_keys.h"
+
 namespace locket::model {
 namespace {
 
 using checkpoint::ConfigObject;
-using checkpoint::IntegerRange;
 
-// Products of a few sizes fit into 64 bits; ids and positions fit into 32.
-constexpr IntegerRange kPositive = {1, std::int64_t{1} << 20};
-constexpr IntegerRange kIdCount = {1, std::int64_t{0x7fffffff}};
-constexpr IntegerRange kId = {0, std::int64_t{0x7fffffff}};
 constexpr double kFirstTheta = 10000;  // of releases before the key
-
-Error unsupported(const ConfigObject& root, std::string_view key, std::string_view needed) {
-  Error error = root.refuse(key, needed).value();
-  error.code = ErrorCode::kUnsupported;
-  return error;
-}
 
 // A key that may be missing, and whose only known value is false.
 Status require_false(const ConfigObject& root, std::string_view key) {
   if (!root.has(key)) return {};
   LOCKET_TRY(const bool value, root.boolean(key));
-  if (value) return tl::make_unexpected(unsupported(root, key, "false"));
+  if (value) return refuse_unsupported(root, key, "false");
   return {};
 }
 
 Status require_none(const ConfigObject& root, std::string_view key, std::string_view needed) {
   if (!root.has(key)) return {};
-  return tl::make_unexpected(unsupported(root, key, needed));
+  return refuse_unsupported(root, key, needed);
 }
 
 Status check_fixed(const ConfigObject& root) {
@@ -58,7 +49,7 @@ Result<double> read_theta(const ConfigObject& root) {
 
 Result<std::int64_t> read_id(const ConfigObject& root, std::string_view key) {
   if (!root.has(key)) return -1;
-  return root.integer_in(key, kId);
+  return root.integer_in(key, kIdOrNone);
 }
 
 Status read_sizes(const ConfigObject& root, V1Config& config) {
@@ -105,9 +96,7 @@ Result<V1Config> read_v1_config(const ConfigObject& root) {
   V1Config config;
   LOCKET_TRY_STATUS(read_sizes(root, config));
   LOCKET_TRY(config.rope_theta, read_theta(root));
-  LOCKET_TRY(const double eps, root.number("rms_norm_eps"));
-  if (!(eps > 0)) return root.refuse("rms_norm_eps", "a number above 0");
-  config.rms_norm_eps = static_cast<float>(eps);
+  LOCKET_TRY_STATUS(read_number(root, "rms_norm_eps", &config.rms_norm_eps));
   LOCKET_TRY(config.bos_token_id, read_id(root, "bos_token_id"));
   LOCKET_TRY(config.eos_token_id, read_id(root, "eos_token_id"));
   if (root.has("tie_word_embeddings")) {

@@ -2,9 +2,8 @@
 // of the best groups of experts where there are groups; weights in bfloat16. DeepSeek-V2, arXiv
 // 2405.04434.
 #include "model/generations/all_generations.h"
-#include "model/generations/mla_bytes.h"
 #include "model/generations/mla_config.h"
-#include "model/generations/mla_model.h"
+#include "model/generations/mla_generation.h"
 
 namespace locket::model {
 namespace {
@@ -32,40 +31,8 @@ Result<MlaModelConfig> read_config(const ConfigObject& root) {
   return config;
 }
 
-Result<ModelOutline> outline(const ConfigObject& root, NumericsMode mode) {
-  LOCKET_TRY(const MlaModelConfig config, read_config(root));
-  return outline_mla(config, mode);
-}
-
-Result<WeightBytes> count_bytes(const ConfigObject& root,
-                                const checkpoint::Checkpoint* checkpoint) {
-  LOCKET_TRY(const MlaModelConfig config, read_config(root));
-  if (checkpoint != nullptr) return count_mla_bytes(config, *checkpoint);
-  return estimate_mla_bytes(config, kernels::WeightFormat::kBf16);
-}
-
-Result<std::unique_ptr<LanguageModel>> load(checkpoint::Checkpoint& checkpoint,
-                                            const LoadOptions& options) {
-  LOCKET_TRY(const MlaModelConfig config, read_config(checkpoint.config().root()));
-  return MlaModel::load(config, checkpoint, options);
-}
-
-Result<std::string> check(checkpoint::Checkpoint& checkpoint) {
-  LOCKET_TRY(const MlaModelConfig config, read_config(checkpoint.config().root()));
-  return check_mla_weights(config, checkpoint);
-}
-
 }  // namespace
 
-Generation v2_generation() {
-  return {.name = kName,
-          .model_type = "deepseek_v2",
-          .modes = kMlaModes,
-          .outline = outline,
-          .count_bytes = count_bytes,
-          .load = load,
-          .check = check,
-          .is_sampled = is_routed_expert};
-}
+Generation v2_generation() { return mla_generation<read_config>(kName, "deepseek_v2"); }
 
 }  // namespace locket::model

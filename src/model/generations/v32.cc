@@ -1,9 +1,8 @@
 // DeepSeek-V3.2 and V3.2-Exp: V3 with an indexer in every layer, whose attention reads the chosen
 // tokens only; rows in FP8 as they are served. DeepSeek-V3.2-Exp report.
 #include "model/generations/all_generations.h"
-#include "model/generations/mla_bytes.h"
 #include "model/generations/mla_config.h"
-#include "model/generations/mla_model.h"
+#include "model/generations/mla_generation.h"
 
 namespace locket::model {
 namespace {
@@ -27,41 +26,8 @@ Result<MlaModelConfig> read_config(const ConfigObject& root) {
   return config;
 }
 
-Result<ModelOutline> outline(const ConfigObject& root, NumericsMode mode) {
-  LOCKET_TRY(const MlaModelConfig config, read_config(root));
-  return outline_mla(config, mode);
-}
-
-Result<WeightBytes> count_bytes(const ConfigObject& root,
-                                const checkpoint::Checkpoint* checkpoint) {
-  LOCKET_TRY(const MlaModelConfig config, read_config(root));
-  if (checkpoint != nullptr) return count_mla_bytes(config, *checkpoint);
-  return estimate_mla_bytes(config, root.has("quantization_config") ? kernels::WeightFormat::kFp8F32
-                                                                    : kernels::WeightFormat::kBf16);
-}
-
-Result<std::unique_ptr<LanguageModel>> load(checkpoint::Checkpoint& checkpoint,
-                                            const LoadOptions& options) {
-  LOCKET_TRY(const MlaModelConfig config, read_config(checkpoint.config().root()));
-  return MlaModel::load(config, checkpoint, options);
-}
-
-Result<std::string> check(checkpoint::Checkpoint& checkpoint) {
-  LOCKET_TRY(const MlaModelConfig config, read_config(checkpoint.config().root()));
-  return check_mla_weights(config, checkpoint);
-}
-
 }  // namespace
 
-Generation v32_generation() {
-  return {.name = kName,
-          .model_type = "deepseek_v32",
-          .modes = kMlaModes,
-          .outline = outline,
-          .count_bytes = count_bytes,
-          .load = load,
-          .check = check,
-          .is_sampled = is_routed_expert};
-}
+Generation v32_generation() { return mla_generation<read_config>(kName, "deepseek_v32"); }
 
 }  // namespace locket::model

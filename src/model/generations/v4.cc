@@ -21,12 +21,6 @@ void select_all_rows(std::int64_t ratio, Step& step) {
   }
 }
 
-void wait_for_rows(Step& step) {
-  for (StepPart& part : step.parts) {
-    if (part.status) part.status = part.memory->wait_for_rows();
-  }
-}
-
 }  // namespace
 
 V4Model::V4Model(V4Config config, const V4LoadOptions& options)
@@ -79,8 +73,7 @@ Csa2Config V4Model::attention_config(std::int64_t layer) const {
 
 Step V4Model::make_step(std::vector<StepPart> parts) const {
   Step step(std::move(parts), memory_.formats);
-  std::vector<std::int64_t> positions(step.rows());
-  for (std::size_t row = 0; row < positions.size(); ++row) positions[row] = step.position(row);
+  const std::vector<std::int64_t> positions = step_positions(step);
   step.plain_rotary = rotary_table(plain_frequencies_, positions);
   step.compressed_rotary = rotary_table(compressed_frequencies_, positions);
   return step;

@@ -8,32 +8,12 @@
 #include "model/expert_foresight.h"
 #include "model/generations/v41_mechanisms.h"
 #include "model/row_work.h"
+#include "model/step_tools.h"
 
 namespace locket::model {
 namespace {
 
 std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
-
-void observe(const ForwardContext& context, std::string_view name, std::int64_t layer,
-             std::int64_t first_position, const tensor::FloatMatrix& values) {
-  if (context.observer == nullptr) return;
-  context.observer->on_floats(
-      {.name = name, .layer = layer, .first_position = first_position, .width = values.columns()},
-      values.values());
-}
-
-// Whether any part of the step has not failed.
-bool goes_on(const Step& step) {
-  return std::ranges::any_of(step.parts,
-                             [](const StepPart& part) { return part.status.has_value(); });
-}
-
-// An expert serves all sequences of a step.
-void fail_parts(Step& step, const Error& error) {
-  for (StepPart& part : step.parts) {
-    if (part.status) part.status = tl::make_unexpected(error);
-  }
-}
 
 }  // namespace
 
@@ -66,8 +46,7 @@ Result<V41Model> V41Model::load(checkpoint::Checkpoint& checkpoint,
 
 Step V41Model::make_step(std::vector<StepPart> parts) const {
   Step step(std::move(parts), memory_.formats);
-  std::vector<std::int64_t> positions(step.rows());
-  for (std::size_t row = 0; row < positions.size(); ++row) positions[row] = step.position(row);
+  const std::vector<std::int64_t> positions = step_positions(step);
   step.plain_rotary = rotary_table(plain_frequencies_, positions);
   step.compressed_rotary = rotary_table(compressed_frequencies_, positions);
   return step;
@@ -116,15 +95,8 @@ void V41Model::write_memory(ForwardContext& context, std::int64_t layer,
   const bool is_whole = numbers.size() == u.rows();
   const tensor::FloatMatrix latents =
       compress(context, config, weights, is_whole ? u : pick_rows(u, numbers), runs);
-  observe(context, "latents", layer, first_written, latents);
+  observe_rows(context, "latents", layer, first_written, latents);
   write_rows(context, config, weights, latents, writer);
-}
-
-void V41Model::wait_for_rows(std::int64_t layer, Step& step) const {
-  if (role(layer).ratio == 0) return;
-  for (StepPart& part : step.parts) {
-    if (part.status) part.status = part.memory->wait_for_rows();
-  }
 }
 
 ExpertSource& V41Model::experts_of(const ForwardContext& context) const {
@@ -148,11 +120,11 @@ void V41Model::attention_site(ForwardContext& context, std::int64_t layer,
   expect_experts(context, layer, rows);
   HyperConnections site =
       hyper_connections(context, site_config(config_), weights.attention_site, rows.streams);
-  observe(context, "attention_input", layer, step.first_position(), u);
+  observe_rows(context, "attention_input", layer, step.first_position(), u);
   const tensor::FloatMatrix y =
       csa2_attention(context, attention_config(config_, layer), weights.attention, u,
                      memory_.layers[to_size(layer)], step);
-  observe(context, "attention", layer, step.first_position(), y);
+  observe_rows(context, "attention", layer, step.first_position(), y);
   expand_streams(context, site, y, rows.streams);
   rows.pre = std::move(site.pre);
 }
@@ -164,7 +136,7 @@ void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, Step& step,
   HyperConnections site =
       hyper_connections(context, site_config(config_), weights.ffn_site, rows.streams);
   const tensor::FloatMatrix u = site_input(context, weights.ffn_norm, rows);
-  observe(context, "moe_input", layer, first_position, u);
+  observe_rows(context, "moe_input", layer, first_position, u);
   Result<tensor::FloatMatrix> sum = moe_forward(context, moe_config(config_, layer), weights.moe,
                                                 experts_of(context), u, first_position);
   if (!sum) {
@@ -172,25 +144,21 @@ void V41Model::ffn_site(ForwardContext& context, std::int64_t layer, Step& step,
     sum = tensor::FloatMatrix(u.rows(), u.columns());
   }
   const tensor::FloatMatrix& y = *sum;
-  observe(context, "moe", layer, first_position, y);
+  observe_rows(context, "moe", layer, first_position, y);
   expand_streams(context, site, y, rows.streams);
   rows.pre = std::move(site.pre);
-  observe(context, "streams", layer, first_position, rows.streams);
-  observe(context, "pre", layer, first_position, rows.pre);
+  observe_rows(context, "streams", layer, first_position, rows.streams);
+  observe_rows(context, "pre", layer, first_position, rows.pre);
 }
 
 ResidualRows V41Model::encode(ForwardContext& context, Step& step,
                               std::span<SequenceState* const> states) const {
   LOCKET_CHECK(step.rows() > 0 && states.size() == step.parts.size());
-  std::vector<std::int32_t> ids;
-  for (const StepPart& part : step.parts) {
-    const auto tokens = part.tokens.last(part.count);
-    ids.insert(ids.end(), tokens.begin(), tokens.end());
-  }
+  const std::vector<std::int32_t> ids = step_tokens(step);
   ResidualRows rows = {.streams = embed(weights_.embedding, ids, to_size(config_.stream_count)),
                        .pre = {ids.size(), to_size(config_.stream_count)}};
   for (std::size_t i = 0; i < rows.count(); ++i) rows.pre.row(i)[0] = 1.0f;
-  observe(context, "embedding", -1, step.first_position(), rows.streams);
+  observe_rows(context, "embedding", -1, step.first_position(), rows.streams);
   read_engram_ahead(context, 0, config_.boundary, step);
   for (std::int64_t layer = 0; layer < config_.boundary && goes_on(step); ++layer) {
     run_layer(context, layer, step, states, rows);
@@ -209,7 +177,7 @@ void V41Model::run_layer(ForwardContext& context, std::int64_t layer, Step& step
   const tensor::FloatMatrix u =
       site_input(context, weights_.layers[to_size(layer)].attention_norm, rows);
   if (role(layer).writes_rows) write_memory(context, layer, u, states, step);
-  wait_for_rows(layer, step);
+  if (role(layer).ratio != 0) wait_for_rows(step);
   attention_site(context, layer, u, step, rows);
   ffn_site(context, layer, step, rows);
 }
@@ -221,7 +189,7 @@ void V41Model::decode(ForwardContext& context, Step& step, ResidualRows& rows) c
     if (layer != config_.boundary) add_engram(context, layer, step, rows);
     const tensor::FloatMatrix u =
         site_input(context, weights_.layers[to_size(layer)].attention_norm, rows);
-    wait_for_rows(layer, step);
+    if (role(layer).ratio != 0) wait_for_rows(step);
     attention_site(context, layer, u, step, rows);
     ffn_site(context, layer, step, rows);
   }

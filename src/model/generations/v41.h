@@ -87,7 +87,6 @@ class V41Model final : public LanguageModel {
                                  const ResidualRows& rows) const;
   void write_memory(ForwardContext& context, std::int64_t layer, const tensor::FloatMatrix& u,
                     std::span<SequenceState* const> states, const Step& step) const;
-  void wait_for_rows(std::int64_t layer, Step& step) const;
   ExpertSource& experts_of(const ForwardContext& context) const;
   void expect_experts(const ForwardContext& context, std::int64_t layer,
                       const ResidualRows& rows) const;

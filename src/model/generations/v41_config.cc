@@ -4,18 +4,12 @@
 #include <fmt/format.h>
 
 #include "cache/kv_layout.h"
+#include "model/generations/config_keys.h"
 
 namespace locket::model {
 namespace {
 
 using checkpoint::ConfigObject;
-using checkpoint::IntegerRange;
-
-// Products of a few sizes fit into 64 bits; ids, positions and rows fit into 32.
-constexpr IntegerRange kPositive = {1, std::int64_t{1} << 20};
-constexpr IntegerRange kNotNegative = {0, std::int64_t{1} << 20};
-constexpr IntegerRange kIdCount = {1, std::int64_t{0x7fffffff}};
-constexpr IntegerRange kIdOrNone = {0, std::int64_t{0x7fffffff}};
 
 bool contains(const std::vector<std::int64_t>& list, std::int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
@@ -23,27 +17,6 @@ bool contains(const std::vector<std::int64_t>& list, std::int64_t value) {
 
 Status refuse(const ConfigObject& object, std::string_view key, std::string_view needed) {
   return object.refuse(key, needed);
-}
-
-// Reads integers into their places.
-struct IntegerKey {
-  std::string_view key;
-  std::int64_t* target;
-  IntegerRange range = kPositive;
-};
-
-Status read_integers(const ConfigObject& text, std::initializer_list<IntegerKey> keys) {
-  for (const IntegerKey& entry : keys) {
-    LOCKET_TRY(*entry.target, text.integer_in(entry.key, entry.range));
-  }
-  return {};
-}
-
-Status read_number(const ConfigObject& text, std::string_view key, float* target) {
-  LOCKET_TRY(const double value, text.number(key));
-  if (!(value > 0)) return text.refuse(key, "a number above 0");
-  *target = static_cast<float>(value);
-  return {};
 }
 
 // Keys whose only known value is the one that this program computes.

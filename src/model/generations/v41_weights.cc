@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "model/generations/released_parts.h"
+
 namespace locket::model {
 namespace {
 
@@ -33,7 +35,9 @@ class Loader {
       LOCKET_TRY(V41LayerWeights loaded, load_layer(layer));
       weights.layers.push_back(std::move(loaded));
       if (streams) continue;
-      LOCKET_TRY(std::vector<ExpertWeights> loaded_experts, load_experts(layer));
+      LOCKET_TRY(
+          std::vector<ExpertWeights> loaded_experts,
+          read_experts(reader_, experts_prefix(layer), config_.expert_count, expert_shape()));
       experts.push_back(std::move(loaded_experts));
     }
     if (!streams) {
@@ -51,12 +55,14 @@ class Loader {
     const LayerRole& role = config_.layers[static_cast<std::size_t>(layer)];
     const std::string prefix = fmt::format("layers.{}.", layer);
     const std::int64_t hidden = config_.hidden_size;
+    const SiteShape site = {.mixes = (2 + config_.stream_count) * config_.stream_count,
+                            .width = config_.stream_count * hidden};
     V41LayerWeights weights;
     LOCKET_TRY(weights.attention_norm, reader_.values(prefix + "attn_norm.weight", {hidden}));
     LOCKET_TRY(weights.ffn_norm, reader_.values(prefix + "ffn_norm.weight", {hidden}));
-    LOCKET_TRY(weights.attention_site, load_site(prefix + "hc_attn_"));
-    LOCKET_TRY(weights.ffn_site, load_site(prefix + "hc_ffn_"));
-    LOCKET_TRY(weights.attention, load_attention(prefix + "attn.", role));
+    LOCKET_TRY(weights.attention_site, read_site(reader_, prefix + "hc_attn_", site));
+    LOCKET_TRY(weights.ffn_site, read_site(reader_, prefix + "hc_ffn_", site));
+    LOCKET_TRY(weights.attention, read_csa2(reader_, prefix + "attn.", attention_shape(role)));
     if (role.writes_rows) {
       LOCKET_TRY(weights.compressor, load_compressor(prefix + "attn.", role));
     }
@@ -65,39 +71,15 @@ class Loader {
     return weights;
   }
 
-  Result<HyperConnectionsWeights> load_site(const std::string& prefix) {
-    const std::int64_t streams = config_.stream_count;
-    const std::int64_t mixes = 2 * streams + streams * streams;
-    HyperConnectionsWeights weights;
-    LOCKET_TRY(weights.fn, reader_.values(prefix + "fn", {mixes, streams * config_.hidden_size}));
-    LOCKET_TRY(weights.base, reader_.values(prefix + "base", {mixes}));
-    LOCKET_TRY(weights.scale, reader_.values(prefix + "scale", {3}));
-    return weights;
-  }
-
-  Result<Csa2Weights> load_attention(const std::string& prefix, const LayerRole& role) {
-    const std::int64_t hidden = config_.hidden_size;
-    const std::int64_t rank = config_.q_lora_rank;
-    const std::int64_t heads = config_.head_count;
-    const std::int64_t dim = config_.head_dim;
-    Csa2Weights weights;
-    LOCKET_TRY(weights.wq_a, reader_.matrix(prefix + "wq_a", rank, hidden));
-    LOCKET_TRY(weights.q_norm, reader_.values(prefix + "q_norm.weight", {rank}));
-    LOCKET_TRY(weights.wq_b, reader_.matrix(prefix + "wq_b", heads * dim, rank));
-    LOCKET_TRY(weights.wkv, reader_.matrix(prefix + "wkv", dim, hidden));
-    LOCKET_TRY(weights.kv_norm, reader_.values(prefix + "kv_norm.weight", {dim}));
-    LOCKET_TRY(weights.sink, reader_.values(prefix + "attn_sink", {heads}));
-    const std::int64_t groups = config_.o_groups;
-    LOCKET_TRY(weights.wo_a, reader_.grouped_matrix(prefix + "wo_a", groups * config_.o_lora_rank,
-                                                    heads * dim / groups, groups));
-    LOCKET_TRY(weights.wo_b, reader_.matrix(prefix + "wo_b", hidden, groups * config_.o_lora_rank));
-    if (!role.selects_rows) return weights;
-    LOCKET_TRY(weights.indexer.wq_b,
-               reader_.matrix(prefix + "indexer.wq_b",
-                              config_.index_head_count * config_.index_head_dim, rank));
-    LOCKET_TRY(weights.indexer.weights_proj,
-               reader_.matrix(prefix + "indexer.weights_proj", config_.index_head_count, hidden));
-    return weights;
+  Csa2Shape attention_shape(const LayerRole& role) const {
+    return {.hidden = config_.hidden_size,
+            .query_rank = config_.q_lora_rank,
+            .heads = config_.head_count,
+            .head_dim = config_.head_dim,
+            .output_groups = config_.o_groups,
+            .output_rank = config_.o_lora_rank,
+            .index_heads = role.selects_rows ? config_.index_head_count : 0,
+            .index_dim = config_.index_head_dim};
   }
 
   Result<CompressorWeights> load_compressor(const std::string& prefix, const LayerRole& role) {
@@ -115,16 +97,6 @@ class Loader {
     return weights;
   }
 
-  Result<ExpertWeights> load_expert(const std::string& prefix) {
-    const std::int64_t hidden = config_.hidden_size;
-    const std::int64_t size = config_.expert_size;
-    ExpertWeights weights;
-    LOCKET_TRY(weights.gate, reader_.matrix(prefix + "w1", size, hidden));
-    LOCKET_TRY(weights.up, reader_.matrix(prefix + "w3", size, hidden));
-    LOCKET_TRY(weights.down, reader_.matrix(prefix + "w2", hidden, size));
-    return weights;
-  }
-
   Result<MoeWeights> load_moe(const std::string& prefix) {
     const std::int64_t experts = config_.expert_count;
     MoeWeights weights;
@@ -135,34 +107,24 @@ class Loader {
       LOCKET_TRY_STATUS(
           reader_.checkpoint().require(prefix + "gate.bias_vl", Dtype::kF32, {experts}));
     }
-    LOCKET_TRY(weights.shared, load_expert(prefix + "shared_experts."));
+    LOCKET_TRY(weights.shared, read_expert(reader_, prefix + "shared_experts.", expert_shape()));
     return weights;
   }
 
-  Result<std::vector<ExpertWeights>> load_experts(std::int64_t layer) {
-    std::vector<ExpertWeights> experts;
-    for (std::int64_t expert = 0; expert < config_.expert_count; ++expert) {
-      LOCKET_TRY(ExpertWeights loaded,
-                 load_expert(fmt::format("layers.{}.ffn.experts.{}.", layer, expert)));
-      experts.push_back(std::move(loaded));
-    }
-    return experts;
+  ExpertShape expert_shape() const {
+    return {.hidden = config_.hidden_size, .size = config_.expert_size};
+  }
+  static std::string experts_prefix(std::int64_t layer) {
+    return fmt::format("layers.{}.ffn.experts.", layer);
   }
 
   Result<std::unique_ptr<StreamedExperts>> stream_experts() {
-    const std::int64_t hidden = config_.hidden_size;
-    const std::int64_t size = config_.expert_size;
     std::vector<std::vector<StoredExpert>> layers;
     for (std::int64_t layer = 0; layer < config_.layer_count; ++layer) {
-      std::vector<StoredExpert>& experts = layers.emplace_back();
-      for (std::int64_t expert = 0; expert < config_.expert_count; ++expert) {
-        const std::string prefix = fmt::format("layers.{}.ffn.experts.{}.", layer, expert);
-        StoredExpert found;
-        LOCKET_TRY(found.gate, find_weight(reader_.checkpoint(), prefix + "w1", size, hidden));
-        LOCKET_TRY(found.up, find_weight(reader_.checkpoint(), prefix + "w3", size, hidden));
-        LOCKET_TRY(found.down, find_weight(reader_.checkpoint(), prefix + "w2", hidden, size));
-        experts.push_back(std::move(found));
-      }
+      LOCKET_TRY(
+          std::vector<StoredExpert> experts,
+          find_experts(reader_, experts_prefix(layer), config_.expert_count, expert_shape()));
+      layers.push_back(std::move(experts));
     }
     return StreamedExperts::create(std::move(layers), {.budget_bytes = placement_.budget_bytes,
                                                        .readers = placement_.readers});

@@ -8,41 +8,15 @@
 
 #include "base/check.h"
 #include "cache/kv_layout.h"
+#include "model/generations/config_keys.h"
 
 namespace locket::model {
 namespace {
 
 using checkpoint::ConfigObject;
-using checkpoint::IntegerRange;
-
-// Products of a few sizes fit into 64 bits; ids, positions and rows fit into 32.
-constexpr IntegerRange kPositive = {1, std::int64_t{1} << 20};
-constexpr IntegerRange kNotNegative = {0, std::int64_t{1} << 20};
-constexpr IntegerRange kIdCount = {1, std::int64_t{0x7fffffff}};
-constexpr IntegerRange kIdOrNone = {0, std::int64_t{0x7fffffff}};
 
 constexpr std::int64_t kChosenRatio = 4;
 constexpr std::int64_t kAllRatio = 128;
-
-struct IntegerKey {
-  std::string_view key;
-  std::int64_t* target;
-  IntegerRange range = kPositive;
-};
-
-Status read_integers(const ConfigObject& root, std::initializer_list<IntegerKey> keys) {
-  for (const IntegerKey& entry : keys) {
-    LOCKET_TRY(*entry.target, root.integer_in(entry.key, entry.range));
-  }
-  return {};
-}
-
-Status read_number(const ConfigObject& root, std::string_view key, float* target) {
-  LOCKET_TRY(const double value, root.number(key));
-  if (!(value > 0)) return root.refuse(key, "a number above 0");
-  *target = static_cast<float>(value);
-  return {};
-}
 
 // A switch whose other position this program does not have, if it is there.
 Status check_switch(const ConfigObject& root, std::string_view key, std::string_view needed) {

@@ -30,6 +30,7 @@ class WeightReader {
                Reads reads = Reads::kEverything, Fp8Tile fp8_tile = Fp8Tile::k32);
 
   Reads reads() const { return reads_; }
+  Fp8Tile fp8_tile() const { return fp8_tile_; }
 
   // NAME.weight [rows, columns] with NAME.scale, or plain.
   [[nodiscard]] Result<kernels::WeightMatrix> matrix(const std::string& name, std::int64_t rows,
