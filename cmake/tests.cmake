@@ -12,6 +12,14 @@ target_compile_definitions(
          LOCKET_MODELS="${PROJECT_SOURCE_DIR}/models"
          LOCKET_PROGRAM="$<TARGET_FILE:locket>"
          LOCKET_GENERATED_DATA="${PROJECT_SOURCE_DIR}/build/test_data")
+# What a test program itself does takes no time, and compiling it with optimization takes most of the
+# build: so it is compiled without, and its common headers are parsed once.
+# The headers' owner is a program, as they are: libraries are compiled for other places in memory.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc "int main() { return 0; }\n")
+add_executable(locket_test_headers ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc)
+target_link_libraries(locket_test_headers PRIVATE locket_test_support GTest::gtest_main)
+target_compile_options(locket_test_headers PRIVATE -O0)
+target_precompile_headers(locket_test_headers PRIVATE ${LOCKET_COMMON_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
 foreach(source ${test_sources})
@@ -20,6 +28,8 @@ foreach(source ${test_sources})
   string(REGEX REPLACE "\\.cc$" "" name ${name})
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE locket_test_support GTest::gtest_main)
+  target_compile_options(${name} PRIVATE -O0)
+  target_precompile_headers(${name} REUSE_FROM locket_test_headers)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(${name} locket)
   add_test(NAME ${name} COMMAND ${name})
