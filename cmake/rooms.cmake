@@ -16,9 +16,6 @@ function(locket_room name)
     target_link_libraries(locket_${name} PUBLIC locket_${other})
   endforeach()
   target_link_libraries(locket_${name} PRIVATE ${ROOM_LIBRARIES} PUBLIC tl::expected)
-  if("fmt::fmt" IN_LIST ROOM_LIBRARIES)
-    locket_precompile(locket_${name})
-  endif()
 endfunction()
 
 # The table. "MAY_INCLUDE" is complete: everything not listed is forbidden.

@@ -19,7 +19,12 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc "int main() { return 0; }
 add_executable(locket_test_headers ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc)
 target_link_libraries(locket_test_headers PRIVATE locket_test_support GTest::gtest_main)
 target_compile_options(locket_test_headers PRIVATE -O0)
-target_precompile_headers(locket_test_headers PRIVATE ${LOCKET_COMMON_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)
+target_precompile_headers(
+  locket_test_headers
+  PRIVATE <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <cstddef> <cstdint> <cstring>
+          <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <optional> <set> <span> <sstream>
+          <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector> <fmt/format.h>
+          <tl/expected.hpp> <gmock/gmock.h> <gtest/gtest.h>)
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
 foreach(source ${test_sources})
