@@ -26,18 +26,6 @@ constexpr int kLooksPerClock = 16;
 
 constexpr std::size_t kCacheLine = 64;
 
-struct Part {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-
-// Part `index` of `parts` of [0, count), cut at multiples of `grain`.
-Part part_of(std::size_t count, std::size_t grain, std::size_t parts, std::size_t index) {
-  const std::size_t grains = (count + grain - 1) / grain;
-  const auto cut = [&](std::size_t part) { return std::min(count, grains * part / parts * grain); };
-  return {cut(index), cut(index + 1)};
-}
-
 // One thread waits here until a condition on atomics holds that others make true. It must be
 // written and read with sequential consistency: either the waiter sees it or wake() the waiter.
 class WaitingRoom {
@@ -91,28 +79,42 @@ class WaitingRoom {
   unsigned in_vain_ = 0;  // long looks in a row
 };
 
-// What a round is: its number, and how many threads take part (those with the lowest numbers; the
-// caller is thread 0). In one word, so that the others need not look at anything else.
+// Pieces of a round for each thread, if there are as many grains: a thread that is slower than the
+// others, because something else has its processor, keeps them waiting for one piece at most.
+constexpr std::size_t kPiecesPerThread = 4;
+
+// The pieces of one thread, which it takes in order; whoever is done with his own takes of others.
+struct alignas(kCacheLine) Queue {
+  std::atomic<std::size_t> next = 0;
+  std::size_t end = 0;
+};
+
+// What a round is: its number, and how many threads are called to it (those with the lowest
+// numbers; the caller is thread 0). In one word, so that the others need not look at anything else.
 constexpr std::uint64_t kThreadsMask = 0xFFFF;
 constexpr std::uint64_t kNextRound = kThreadsMask + 1;
 constexpr std::uint64_t kStop = kThreadsMask;  // more threads than any pool has
+
+// Beside the number of threads in a round: nobody may enter any more.
+constexpr std::size_t kClosed = ~(~std::size_t{0} >> 1);
 
 }  // namespace
 
 struct WorkerPool::State {
   std::atomic<bool> has_caller = false;
-  // Of the current round; written while no thread takes part.
+  // Of the current round; written while it is closed and nobody is in it.
   const std::function<void(std::size_t, std::size_t)>* run = nullptr;
-  std::size_t count = 0;
-  std::size_t grain = 1;
+  std::size_t piece = 1;
+  std::size_t parts = 0;      // queues in use
+  std::vector<Queue> queues;  // [threads]
 
   alignas(kCacheLine) std::atomic<std::uint64_t> round = 0;
-  alignas(kCacheLine) std::atomic<std::size_t> running = 0;  // without the caller
+  alignas(kCacheLine) std::atomic<std::size_t> inside = kClosed;  // threads, without the caller
   WaitingRoom caller;
-  std::vector<WaitingRoom> idle;  // [threads]
+  std::vector<WaitingRoom> idle;  // [threads - 1]
   std::vector<std::jthread> threads;
 
-  explicit State(std::size_t thread_count) : idle(thread_count - 1) {
+  explicit State(std::size_t thread_count) : queues(thread_count), idle(thread_count - 1) {
     for (std::size_t index = 1; index < thread_count; ++index) {
       threads.emplace_back([this, index] { work(index); });
     }
@@ -125,24 +127,50 @@ struct WorkerPool::State {
         const std::uint64_t now = round;
         return now != seen && (now & kThreadsMask) > index;
       });
-      seen = round;  // the same one: it does not end without this thread
-      const std::size_t parts = seen & kThreadsMask;
-      if (parts == kStop) return;
-      run_part(parts, index);
-      if (running.fetch_sub(1) == 1) caller.wake();
+      seen = round;
+      if ((seen & kThreadsMask) == kStop) return;
+      // A thread that comes late finds the round closed, or is in the next one.
+      if (!enter()) continue;
+      take_pieces(index);
+      if (inside.fetch_sub(1) == kClosed + 1) caller.wake();
     }
   }
 
-  void run_part(std::size_t parts, std::size_t index) const {
-    const Part part = part_of(count, grain, parts, index);
-    (*run)(part.begin, part.end);
+  bool enter() {
+    std::size_t now = inside;
+    while ((now & kClosed) == 0) {
+      if (inside.compare_exchange_weak(now, now + 1)) return true;
+    }
+    return false;
   }
 
-  // Starts a round of so many threads.
-  void start(std::size_t parts) {
-    round = (round & ~kThreadsMask) + kNextRound + parts;
-    const std::size_t wanted = std::min(parts - 1, idle.size());
-    for (std::size_t index = 0; index < wanted; ++index) idle[index].wake();
+  void take_pieces(std::size_t index) {
+    for (std::size_t other = 0; other < parts; ++other) {
+      Queue& queue = queues[(index + other) % parts];
+      for (std::size_t begin = queue.next.fetch_add(piece); begin < queue.end;
+           begin = queue.next.fetch_add(piece)) {
+        (*run)(begin, std::min(begin + piece, queue.end));
+      }
+    }
+  }
+
+  void fill_queues(std::size_t count, std::size_t grain) {
+    const std::size_t grains = (count + grain - 1) / grain;
+    piece = std::max<std::size_t>(1, grains / (parts * kPiecesPerThread)) * grain;
+    const auto cut = [&](std::size_t part) {
+      return std::min(count, grains * part / parts * grain);
+    };
+    for (std::size_t part = 0; part < parts; ++part) {
+      queues[part].next = cut(part);
+      queues[part].end = cut(part + 1);
+    }
+  }
+
+  // Calls so many threads, the caller among them.
+  void call(std::size_t wanted) {
+    round = (round & ~kThreadsMask) + kNextRound + wanted;
+    const std::size_t others = std::min(wanted - 1, idle.size());
+    for (std::size_t index = 0; index < others; ++index) idle[index].wake();
   }
 };
 
@@ -152,7 +180,7 @@ WorkerPool::WorkerPool(std::size_t thread_count) {
 }
 
 WorkerPool::~WorkerPool() {
-  state_->start(kStop);
+  state_->call(kStop);
   state_->threads.clear();
 }
 
@@ -170,6 +198,11 @@ std::size_t WorkerPool::parts_for(std::uint64_t work) const {
   return std::clamp<std::uint64_t>(work / kWorthAThread, 1, thread_count());
 }
 
+std::size_t WorkerPool::pieces_for(std::uint64_t work) const {
+  const std::size_t most = thread_count() > 1 ? thread_count() * kPiecesPerThread : 1;
+  return std::clamp<std::uint64_t>(work / kWorthAThread, 1, most);
+}
+
 void WorkerPool::parallel_for(std::size_t count, std::size_t grain,
                               const std::function<void(std::size_t begin, std::size_t end)>& run) {
   LOCKET_CHECK(grain >= 1);
@@ -182,12 +215,13 @@ void WorkerPool::parallel_for(std::size_t count, std::size_t grain,
   State& state = *state_;
   LOCKET_CHECK(!state.has_caller.exchange(true));
   state.run = &run;
-  state.count = count;
-  state.grain = grain;
-  state.running = parts - 1;
-  state.start(parts);
-  state.run_part(parts, 0);
-  state.caller.wait([&] { return state.running == 0; });
+  state.parts = parts;
+  state.fill_queues(count, grain);
+  state.inside = 0;
+  state.call(parts);
+  state.take_pieces(0);
+  state.inside.fetch_or(kClosed);
+  state.caller.wait([&] { return state.inside == kClosed; });
   state.has_caller = false;
 }
 

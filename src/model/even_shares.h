@@ -44,10 +44,10 @@ class EvenShares {
     }
   }
 
-  // Calls function(share) for the shares of as many threads as the cost is worth.
+  // Calls function(share) for shares as small as the cost is worth.
   template <class Function>
   void run(WorkerPool& workers, const Function& function) const {
-    const std::size_t parts = workers.parts_for(cost_);
+    const std::size_t parts = std::min(units_, workers.pieces_for(cost_));
     workers.parallel_for(parts, 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t index = begin; index < end; ++index) function(part(index, parts));
     });

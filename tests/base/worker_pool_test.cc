@@ -7,11 +7,15 @@
 #include <gtest/gtest.h>
 #include <mutex>
 #include <numeric>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace locket {
 namespace {
+
+// Of a thread, where there are enough grains.
+constexpr std::size_t kMostPieces = 4;
 
 using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;
 
@@ -48,7 +52,7 @@ TEST(WorkerPoolTest, CoversEveryIndexOnceWithTheSameSplitEachTime) {
         SCOPED_TRACE(testing::Message() << threads << " threads, " << count << " by " << grain);
         const Ranges ranges = ranges_of(pool, count, grain);
         expect_cover(ranges, count, grain);
-        EXPECT_LE(ranges.size(), threads);
+        EXPECT_LE(ranges.size(), threads == 1 ? 1 : 2 * kMostPieces * threads);
         EXPECT_EQ(ranges_of(pool, count, grain), ranges);
       }
     }
@@ -69,15 +73,31 @@ TEST(WorkerPoolTest, AWholeGrainIsNeverSplit) {
   EXPECT_EQ(ranges_of(pool, 9, 8).size(), 2U);
 }
 
-TEST(WorkerPoolTest, PartsAreEvenToOneGrain) {
+TEST(WorkerPoolTest, PiecesAreEvenAndThereAreSomeForEachThread) {
   WorkerPool pool(4);
-  for (std::size_t grains = 4; grains < 40; ++grains) {
+  for (std::size_t grains = 4; grains < 400; ++grains) {
     const Ranges ranges = ranges_of(pool, grains * 8, 8);
-    ASSERT_EQ(ranges.size(), 4U);
+    const std::size_t least = std::min(grains, 4 * kMostPieces);
+    EXPECT_GE(ranges.size(), least);
+    EXPECT_LE(ranges.size(), 2 * least + 4);
     for (const auto& range : ranges) {
-      const std::size_t own = (range.second - range.first) / 8;
-      EXPECT_GE(own, grains / 4);
-      EXPECT_LE(own, grains / 4 + 1);
+      EXPECT_LE((range.second - range.first) / 8, std::max<std::size_t>(1, grains / least));
+    }
+  }
+}
+
+// One thread does not come out of its first piece before all others are done.
+TEST(WorkerPoolTest, WhatASlowThreadHasNotBegunIsDoneByOthers) {
+  for (const std::size_t threads : {2, 3, 5}) {
+    WorkerPool pool(threads);
+    for (const std::size_t slow : {std::size_t{0}, threads * kMostPieces / 2}) {
+      std::atomic<std::size_t> left = threads * kMostPieces;
+      pool.parallel_for(left, 1, [&](std::size_t begin, std::size_t end) {
+        ASSERT_EQ(end, begin + 1);
+        while (begin == slow && left > 1) std::this_thread::yield();
+        --left;
+      });
+      EXPECT_EQ(left, 0U);
     }
   }
 }
@@ -132,6 +152,9 @@ TEST(WorkerPoolTest, RoundsOfAnyNumberOfThreadsFollowEachOther) {
 
 TEST(WorkerPoolTest, WorkIsCutIntoAsManyPartsAsItIsWorth) {
   const WorkerPool pool(4);
+  EXPECT_EQ(pool.pieces_for(0), 1U);
+  EXPECT_EQ(pool.pieces_for(std::uint64_t{1} << 60), 4 * kMostPieces);
+  EXPECT_EQ(WorkerPool(1).pieces_for(std::uint64_t{1} << 60), 1U);
   const std::size_t grain = WorkerPool::grain_for(1);
   EXPECT_EQ(pool.parts_for(0), 1U);
   EXPECT_EQ(pool.parts_for(2 * grain - 1), 1U);

@@ -1,6 +1,7 @@
 #include "model/even_shares.h"
 
 #include <algorithm>
+#include <atomic>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -91,13 +92,24 @@ TEST(EvenSharesTest, CostDecidesAndNotTheNumberOfUnits) {
   EXPECT_EQ(std::ranges::count(taken[1], 0), 0);
 }
 
-TEST(EvenSharesTest, RunsOnePartForEachThreadThatTheCostIsWorth) {
+TEST(EvenSharesTest, RunsAsManyPartsAsTheCostIsWorthAndNoneIsEmpty) {
   WorkerPool workers(3);
-  for (const std::uint64_t cost : {std::uint64_t{1}, std::uint64_t{1} << 40}) {
-    const EvenShares shares = make_shares({{30, cost}});
-    std::vector<int> calls(3);
-    shares.run(workers, [&](Share share) { ++calls[share.begin / 10]; });
-    EXPECT_EQ(calls, cost == 1 ? (std::vector<int>{1, 0, 0}) : (std::vector<int>{1, 1, 1}));
+  constexpr std::uint64_t kDear = std::uint64_t{1} << 40;
+  struct Case {
+    Entry all;
+    std::size_t parts;
+  };
+  for (const auto& [all, parts] :
+       {Case{{30, 1}, 1}, Case{{30, kDear}, workers.pieces_for(kDear)}, Case{{2, kDear}, 2}}) {
+    std::atomic<std::size_t> calls = 0;
+    std::atomic<std::size_t> units = 0;
+    make_shares({all}).run(workers, [&](Share share) {
+      EXPECT_LT(share.begin, share.end);
+      ++calls;
+      units += share.end - share.begin;
+    });
+    EXPECT_EQ(calls, parts);
+    EXPECT_EQ(units, all.units);
   }
 }
 
