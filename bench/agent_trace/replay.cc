@@ -108,7 +108,7 @@ void Replay::pin(Found& found, NodeId node) {
 void Replay::drop_grown_tail(Found& found) {
   const NodeId tail = found.match.parting;
   if (tail == kNoNode) return;
-  const std::vector<std::int32_t>& held = tree_.node(tail).tokens;
+  const auto& held = tree_.node(tail).tokens;
   const bool is_grown = held.size() < kPage &&
                         static_cast<std::size_t>(found.match.parting_tokens) == held.size() &&
                         found.match.tokens < static_cast<std::int64_t>(tokens_.size());
@@ -143,7 +143,7 @@ std::vector<NodeId> Replay::keep_pages(Found& found, std::size_t prompt_pages) {
 void Replay::keep_tail(NodeId parent, std::span<const std::int32_t> tokens) {
   if (tokens.empty()) return;
   for (const auto& [name, child] : tree_.node(parent).children) {
-    const std::vector<std::int32_t>& held = tree_.node(child).tokens;
+    const auto& held = tree_.node(child).tokens;
     if (held.size() >= tokens.size() &&
         std::ranges::equal(tokens, std::span(held).first(tokens.size()))) {
       return;

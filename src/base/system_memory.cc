@@ -47,6 +47,9 @@ std::uint64_t resident_memory_bytes() {
 
 void return_freed_memory() { ::malloc_trim(0); }
 
-void tune_allocator() { ::mallopt(M_MXFAST, 0); }
+void tune_allocator() {
+  ::mallopt(M_MXFAST, 0);
+  ::mallopt(M_ARENA_MAX, 1);
+}
 
 }  // namespace locket

@@ -16,8 +16,10 @@ std::uint64_t resident_memory_bytes();
 // is in use.
 void return_freed_memory();
 
-// Sets the allocator up for a process that asks for blocks of many sizes all the time: else it
-// stops to sort the small ones whenever a large one is wanted. To be called once, at start.
+// Sets the allocator up for a process that asks for blocks of many sizes all the time: small blocks
+// are merged when they are freed, else it stops to sort them whenever a large one is wanted; and
+// all threads share one heap, else what one of them frees cannot serve the others, and the resident
+// set of a busy server grows with every crowd. To be called once, before the first thread starts.
 void tune_allocator();
 
 }  // namespace locket

@@ -77,6 +77,28 @@ void PagePool::trim_free_pages() {
   }
 }
 
+// Neighbours in one go: pages need not begin where the system's do.
+void PagePool::give_back_free_memory() {
+  const std::lock_guard lock(mutex_);
+  std::vector<PageId> ids = free_;
+  std::ranges::sort(ids);
+  for (std::size_t first = 0; first < ids.size();) {
+    const auto index = static_cast<std::size_t>(ids[first]);
+    const std::size_t region = index / pages_per_region_;
+    std::size_t count = 0;
+    while (first + count < ids.size() &&
+           static_cast<std::size_t>(ids[first + count]) == index + count &&
+           (index + count) / pages_per_region_ == region) {
+      Page& page = pages_[index + count];
+      held_pages_ -= page.has_memory ? 1 : 0;
+      page.has_memory = false;
+      ++count;
+    }
+    regions_[region].forget(index % pages_per_region_ * stride_, count * stride_);
+    first += count;
+  }
+}
+
 bool PagePool::is_in_use(PageId page) const {
   return page >= 0 && static_cast<std::size_t>(page) < pages_.size() &&
          pages_[static_cast<std::size_t>(page)].references > 0;

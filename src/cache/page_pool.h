@@ -2,7 +2,7 @@
 // out as a PageId with one reference; share() adds references, and the last release() frees it.
 // Freed pages are used again, the last freed first. Memory is taken from the system when a page is
 // used for the first time, so an empty pool costs nothing; pages that lie free give their memory
-// back when something else needs it.
+// back when something else needs it, or when give_back_free_memory() is called.
 //
 // When the budget is reached the pool asks its reclaimer, if it has one, to let something go, and
 // tries again. Thread-safe; the reclaimer is called without locks held.
@@ -43,6 +43,9 @@ class PagePool {
 
   // Frees some pages or charged bytes and says whether it could. Empty: there is none.
   void set_reclaimer(std::function<bool()> reclaimer);
+
+  // Gives the memory of all free pages back to the system; to be called when little is going on.
+  void give_back_free_memory();
 
   std::size_t page_bytes() const { return page_bytes_; }
   std::uint64_t budget_bytes() const { return budget_bytes_; }

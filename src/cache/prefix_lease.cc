@@ -185,7 +185,7 @@ void PrefixLease::publish_tail(std::span<const std::int32_t> tail_tokens,
   const std::lock_guard lock(memory_->mutex_);
   const NodeId parent = parent_of(index);
   const auto begins_with_tail = [&](const auto& child) {
-    const std::vector<std::int32_t>& tokens = memory_->tree_.node(child.second).tokens;
+    const auto& tokens = memory_->tree_.node(child.second).tokens;
     return begins_with(tokens, tail_tokens);
   };
   const auto& children = memory_->tree_.node(parent).children;

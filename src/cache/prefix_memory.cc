@@ -247,7 +247,7 @@ void PrefixMemory::supersede_tails(NodeId parent, std::span<const std::int32_t> 
 bool PrefixMemory::is_superseded(NodeId id) const {
   const TreeNode& node = tree_.node(id);
   const auto begins_with_node = [&](const auto& sibling) {
-    const std::vector<std::int32_t>& tokens = tree_.node(sibling.second).tokens;
+    const auto& tokens = tree_.node(sibling.second).tokens;
     return tokens.size() > node.tokens.size() && begins_with(tokens, node.tokens);
   };
   return node.children.empty() &&

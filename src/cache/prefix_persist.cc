@@ -39,7 +39,7 @@ std::vector<PathPage> PrefixMemory::unwritten_path(NodeId newest, std::uint64_t 
     if (is_known && !has_new_snapshot) continue;
     path.push_back({.parent = tree_.node(node.parent).end,
                     .end = node.end,
-                    .tokens = node.tokens,
+                    .tokens = {node.tokens.begin(), node.tokens.end()},
                     .data = pool_.data(node.page),
                     .snapshot = has_new_snapshot ? node.snapshot : nullptr});
   }

@@ -10,13 +10,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/dense_allocator.h"
 #include "cache/page_name.h"
 #include "cache/page_pool.h"
 #include "tensor/aligned_buffer.h"
@@ -36,12 +36,12 @@ struct TreeCosts {
 struct TreeNode {
   NodeId parent = kNoNode;           // kNoNode: a root
   PrefixPoint end;                   // where the page ends
-  std::vector<std::int32_t> tokens;  // 1 to kTokensPerPage; fewer than that: a tail
+  DenseVector<std::int32_t> tokens;  // 1 to kTokensPerPage; fewer than that: a tail
   PageId page = -1;
   std::shared_ptr<const tensor::AlignedBuffer> snapshot = {};  // rings at the node's end
   std::uint64_t last_use = 0;
   std::int32_t pins = 0;
-  std::map<PageName, NodeId> children = {};
+  DenseMap<PageName, NodeId> children = {};
   // For the owner's use.
   std::uint64_t disk_epoch = 0;
   bool snapshot_is_wanted = false;
@@ -108,7 +108,7 @@ class PrefixTree {
   std::uint64_t node_bytes() const { return node_bytes_; }
 
  private:
-  using Order = std::set<std::pair<std::uint64_t, NodeId>>;
+  using Order = DenseSet<std::pair<std::uint64_t, NodeId>>;
 
   bool is_leaf(const TreeNode& node) const;
   void index(NodeId id);
@@ -121,7 +121,7 @@ class PrefixTree {
   TreeCosts costs_;
   std::vector<TreeNode> nodes_;
   std::vector<NodeId> free_;
-  std::map<PageName, NodeId> roots_;
+  DenseMap<PageName, NodeId> roots_;
   Order leaves_;
   Order snapshots_;
   std::int64_t live_nodes_ = 0;

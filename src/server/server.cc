@@ -167,10 +167,11 @@ void Server::State::log_rates(double now) {
   if (!line.empty()) log_info(line);
 }
 
-// After a crowd has gone the allocator would keep what it needed. The last connections end some
-// time after the last answer: so not before nothing has changed from one look to the next.
+// After a crowd has gone the allocator and the pages of the memory would keep what it needed. The
+// last connections end some time after the last answer: so not before nothing has changed from one
+// look to the next.
 void Server::State::give_memory_back() {
-  const ServedModel* served = serving.model();
+  ServedModel* served = serving.model();
   if (served == nullptr || !served->dispatcher.is_idle()) return;
   const Activity seen = {.steps = served->dispatcher.load().steps,
                          .connections = http->load().connections};
@@ -178,6 +179,7 @@ void Server::State::give_memory_back() {
   last_seen = seen;
   if (!is_quiet || seen == given_back) return;
   given_back = seen;
+  served->loaded.engine().pool().give_back_free_memory();
   return_freed_memory();
 }
 

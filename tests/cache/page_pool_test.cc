@@ -1,10 +1,14 @@
 #include "cache/page_pool.h"
 
+#include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <set>
+#include <span>
 #include <thread>
 #include <vector>
+
+#include "base/system_memory.h"
 
 namespace locket::cache {
 namespace {
@@ -35,6 +39,37 @@ TEST(PagePoolTest, RefusesWithTheNumbers) {
   EXPECT_NE(refused.error().message.find("300000 bytes"), std::string::npos)
       << refused.error().message;
   EXPECT_EQ(pool.used_bytes(), 2U * 113'920);
+}
+
+TEST(PagePoolTest, FreePagesGiveTheirMemoryBackAndPagesInUseKeepIt) {
+  constexpr std::size_t kPageBytes = 7000;  // not the system's
+  PagePool pool(kPageBytes, 4000 * kPageBytes);
+  std::vector<PageId> pages;
+  for (int i = 0; i < 2000; ++i) {
+    pages.push_back(pool.acquire().value());
+    std::memset(pool.data(pages.back()), 1 + i % 100, kPageBytes);
+  }
+  // The first hundred stay, and every tenth of the others.
+  std::vector<PageId> kept;
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    if (i < 100 || i % 10 == 0) {
+      kept.push_back(pages[i]);
+    } else {
+      pool.release(pages[i]);
+    }
+  }
+  const std::uint64_t before = resident_memory_bytes();
+  pool.give_back_free_memory();
+  EXPECT_LT(resident_memory_bytes() + 1400 * kPageBytes, before);
+  for (const PageId page : kept) {
+    const auto value = static_cast<std::byte>(1 + page % 100);
+    const std::span bytes(pool.data(page), kPageBytes);
+    EXPECT_TRUE(std::ranges::all_of(bytes, [&](std::byte byte) { return byte == value; }));
+  }
+  EXPECT_EQ(pool.used_bytes(), kept.size() * kPageBytes);
+  for (int i = 0; i < 1500; ++i) {
+    std::memset(pool.data(pool.acquire().value()), 0, kPageBytes);
+  }
 }
 
 TEST(PagePoolTest, ABudgetBelowOnePageIsRefusedAtOnce) {
