@@ -29,7 +29,7 @@ empty :=
 space := $(empty) $(empty)
 
 .PHONY: help packages build test ui-test clients-test demo lineage-demo tokenizers format format-check check \
-        tidy sanitize sanitize-debug sanitize-tsan bench-smoke bench-gate bench-baseline clean
+        tidy sanitize sanitize-debug sanitize-tsan bench-smoke bench-gate bench-baseline train train-test clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
@@ -113,6 +113,17 @@ bench-gate: build ## fail if a ratio of the quick bench is worse than this machi
 
 bench-baseline: build ## record the ratios of this machine as its baseline: five quick benches
 	@python3 -B tools/check_bench.py --record --run build/release/locket
+
+build/training-venv/bin/pytest: training/requirements.txt
+	python3 -m venv build/training-venv
+	build/training-venv/bin/pip install --quiet -r training/requirements.txt
+	@touch $@
+
+train: build/training-venv/bin/pytest ## make the small model from nothing, into build/training/mini; goes on if interrupted
+	build/training-venv/bin/python -B training/make.py build/training
+
+train-test: build build/training-venv/bin/pytest ## the tests of training/
+	LOCKET=$(CURDIR)/build/release/locket build/training-venv/bin/python -B -m pytest -q -p no:cacheprovider training
 
 clean: ## remove the build folder, fetched test data included
 	rm -rf build
