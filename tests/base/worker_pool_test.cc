@@ -164,11 +164,12 @@ TEST(WorkerPoolTest, WorkIsCutIntoAsManyPartsAsItIsWorth) {
 }
 
 TEST(WorkerPoolDeathTest, ASecondCallerIsRefused) {
-  WorkerPool pool(2);
-  const auto nothing = [](std::size_t, std::size_t) {};
-  EXPECT_DEATH(
-      pool.parallel_for(2, 1, [&](std::size_t, std::size_t) { pool.parallel_for(2, 1, nothing); }),
-      "has_caller");
+  const auto call_twice = [] {
+    WorkerPool pool(2);
+    const auto nothing = [](std::size_t, std::size_t) {};
+    pool.parallel_for(2, 1, [&](std::size_t, std::size_t) { pool.parallel_for(2, 1, nothing); });
+  };
+  EXPECT_DEATH(call_twice(), "has_caller");
 }
 
 TEST(WorkerPoolTest, APoolThatNeverWorkedEndsCleanly) {
