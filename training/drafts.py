@@ -12,6 +12,7 @@ import torch.nn.functional as F
 import plain
 
 P = "mtp.0."
+BIAS = P + "ffn.gate.bias"
 
 
 def main_rows(net, taps, position):

@@ -25,7 +25,6 @@ LENGTH, BATCH, SEGMENTS, ANCHORS = 384, 6, 3, 6
 MIX = {"mixed": 0.4, "chat": 0.3, "changed": 0.1, "thinking": 0.1, "system": 0.1}
 WEIGHTS = dict(control=0.0, user=0.0, reply=1.0, answer=1.0, first=1.0, value=1.0)
 RATE, STEPS = 2e-3, 500
-BIAS = drafts.P + "ffn.gate.bias"
 
 
 class Backbone:
@@ -60,10 +59,10 @@ class Drafter:
         initial.initialise(self.layout.views(self.flat), seed + 99)
         self.params = {k: torch.from_numpy(v).requires_grad_(True) for k, v in self.layout.views(self.flat).items()}
         self.net.w |= self.params
-        self.net.bias[BIAS] = torch.zeros(backbone.text["dspark_n_routed_experts"])
+        self.net.bias[drafts.BIAS] = torch.zeros(backbone.text["dspark_n_routed_experts"])
 
     def keep(self) -> dict:
-        return {"flat": self.flat, "first": self.first, "second": self.second, "bias": self.net.bias[BIAS].numpy()}
+        return {"flat": self.flat, "first": self.first, "second": self.second, "bias": self.net.bias[drafts.BIAS].numpy()}
 
     def restore(self, kept: dict):
         for name, array in self.keep().items():
@@ -172,7 +171,7 @@ def train(tokenizer, source: Path, folder: Path, seed: int, steps: int = STEPS, 
             )
             accepted = []
             state.write(running, **drafter.keep(), step=np.array(step + 1))
-    state.write(folder / "drafts.npz", **drafter.layout.views(drafter.flat), **{BIAS: drafter.net.bias[BIAS].numpy()})
+    state.write(folder / "drafts.npz", **drafter.layout.views(drafter.flat), **{drafts.BIAS: drafter.net.bias[drafts.BIAS].numpy()})
     running.unlink(missing_ok=True)
     return drafter
 

@@ -68,8 +68,7 @@ class Weights:
                 if kernel is None:
                     out[...] = self.master[name]
                 else:
-                    source = self.master[name]
-                    fake(kernel, source, out)
+                    fake(kernel, self.master[name], out)
         for name in self.layout.shapes:
             self._pack(name)
 
@@ -97,13 +96,16 @@ class Weights:
             self._pack_matrix(name, value)
 
     def _joined(self, name: str) -> np.ndarray:
-        """The matrix that begins with this tensor: wq_a and wkv of a layer, or the compressor's wkv and wgate."""
-        partner = name.replace("wq_a", "wkv") if "wq_a" in name else name.replace("wkv", "wgate")
-        return self._two(self.value, name, partner)
+        """The matrix that begins with this tensor."""
+        return self._two(self.value, name, self._partner(name))
 
     def joined_grad(self, name: str) -> np.ndarray:
-        partner = name.replace("wq_a", "wkv") if "wq_a" in name else name.replace("wkv", "wgate")
-        return self._two(self.grad, name, partner)
+        return self._two(self.grad, name, self._partner(name))
+
+    @staticmethod
+    def _partner(name: str) -> str:
+        """What is multiplied together with this tensor: wkv with wq_a, the compressor's wgate with its wkv."""
+        return name.replace("wq_a", "wkv") if "wq_a" in name else name.replace("wkv", "wgate")
 
     def _two(self, views: dict, name: str, partner: str) -> np.ndarray:
         if partner not in views:

@@ -47,7 +47,7 @@ Result<Stored> find_experts(checkpoint::Checkpoint& checkpoint, const model::V41
   const model::ExpertShape shape = {.hidden = config.hidden_size, .size = config.expert_size};
   Stored stored;
   for (std::int64_t layer = 0; layer < config.layer_count; ++layer) {
-    LOCKET_TRY(auto found, model::find_experts(reader, fmt::format("layers.{}.ffn.experts.", layer),
+    LOCKET_TRY(auto found, model::find_experts(reader, model::experts_prefix(layer),
                                                config.expert_count, shape));
     while (found.size() < experts) {
       found.push_back(found[found.size() - static_cast<std::size_t>(config.expert_count)]);

@@ -88,7 +88,7 @@ def test_training_learns_and_leaves_the_backbone_alone(tokenizer, source):
 def test_export_has_the_released_names(locket, tokenizer, source, vocabulary_folder, tmp_path):
     drafter = train_drafts.Drafter(train_drafts.Backbone(source, tokenizer), 0)
     state.write(
-        tmp_path / "drafts.npz", **drafter.layout.views(drafter.flat), **{train_drafts.BIAS: np.zeros(8, np.float32)}
+        tmp_path / "drafts.npz", **drafter.layout.views(drafter.flat), **{drafts.BIAS: np.zeros(8, np.float32)}
     )
     target = tmp_path / "mini"
     target.mkdir()

@@ -12,6 +12,10 @@ std::string joined(const std::string& prefix, std::string_view name) {
 
 }  // namespace
 
+std::string experts_prefix(std::int64_t layer) {
+  return fmt::format("layers.{}.ffn.experts.", layer);
+}
+
 Result<ExpertWeights> read_expert(WeightReader& reader, const std::string& prefix,
                                   const ExpertShape& shape) {
   const auto& [hidden, size, names] = shape;

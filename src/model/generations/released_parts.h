@@ -33,6 +33,8 @@ struct ExpertShape {
   ExpertNames names = kShortExpertNames;
 };
 
+// Where V4 and V4.1 have the experts of a layer.
+std::string experts_prefix(std::int64_t layer);
 [[nodiscard]] Result<ExpertWeights> read_expert(WeightReader& reader, const std::string& prefix,
                                                 const ExpertShape& shape);
 // Those of a layer: PREFIX0., PREFIX1. and so on.

@@ -114,9 +114,6 @@ class Loader {
   ExpertShape expert_shape() const {
     return {.hidden = config_.hidden_size, .size = config_.expert_size};
   }
-  static std::string experts_prefix(std::int64_t layer) {
-    return fmt::format("layers.{}.ffn.experts.", layer);
-  }
 
   Result<std::unique_ptr<StreamedExperts>> stream_experts() {
     std::vector<std::vector<StoredExpert>> layers;

@@ -120,9 +120,6 @@ class Loader {
   ExpertShape expert_shape() const {
     return {.hidden = config_.hidden_size, .size = config_.expert_size};
   }
-  static std::string experts_prefix(std::int64_t layer) {
-    return fmt::format("layers.{}.ffn.experts.", layer);
-  }
 
   // Only FP4 has its scales in rows, as its values, so that pieces can be read alone.
   static Status check_streamed(const StoredExpert& expert) {
