@@ -41,7 +41,7 @@ def first_weights(tokenizer, seed: int) -> dict[str, np.ndarray]:
 
 
 class Clock:
-    """Seconds of every part, kept over interruptions of the others."""
+    """Seconds of every part. Those of a stage are in the lines of its log, so that an interruption loses none."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -53,8 +53,11 @@ class Clock:
             return
         began = time.time()
         work()
-        self.seconds[name] = round(self.seconds.get(name, 0) + time.time() - began, 1)
-        self.path.write_text(json.dumps(self.seconds, indent=1))
+        self.keep(name, time.time() - began)
+
+    def keep(self, name: str, seconds: float):
+        self.seconds[name] = round(seconds, 1)
+        self.path.write_text(json.dumps(self.seconds, indent=1) + "\n")
 
 
 def python(*arguments):
@@ -72,6 +75,8 @@ def run_stages(folder: Path, stages: list[Stage], tokenizer, seed: int, clock: C
             train.train(stage, tokenizer, folder, start, seed, every, later)
 
         clock.run(stage.name, folder / f"{stage.name}.npz", work)
+        lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
+        clock.keep(stage.name, sum(line["seconds"] for line in lines if line["stage"] == stage.name))
         before = folder / f"{stage.name}.npz"
     return before
 

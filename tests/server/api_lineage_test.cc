@@ -21,21 +21,24 @@ std::filesystem::path lineage_folder(const std::string& name) {
 }
 
 // One server for all tests of a generation.
-ApiServer& server_of(const std::string& folder) {
-  static std::map<std::string, std::unique_ptr<ApiServer>> servers;
-  std::unique_ptr<ApiServer>& server = servers[folder];
-  if (server == nullptr) {
-    ApiSetup setup = {.options = quiet_options(), .model = lineage_folder(folder)};
-    setup.engine.numerics.mode = model::NumericsMode::kWide;
-    setup.engine.pool_budget_bytes = std::uint64_t{64} << 20;
-    server = std::make_unique<ApiServer>(setup);
-  }
-  return server->ready();
-}
-
 class ApiLineageTest : public testing::TestWithParam<LineageCase> {
  protected:
-  ApiServer& server() { return server_of(GetParam().folder); }
+  ApiServer& server() {
+    std::unique_ptr<ApiServer>& server = servers_[GetParam().folder];
+    if (server == nullptr) {
+      ApiSetup setup = {.options = quiet_options(), .model = lineage_folder(GetParam().folder)};
+      setup.engine.numerics.mode = model::NumericsMode::kWide;
+      setup.engine.pool_budget_bytes = std::uint64_t{64} << 20;
+      server = std::make_unique<ApiServer>(setup);
+    }
+    return server->ready();
+  }
+
+  // Before the program ends: libcrypto gives its memory back then, whoever still uses it.
+  static void TearDownTestSuite() { servers_.clear(); }
+
+ private:
+  static inline std::map<std::string, std::unique_ptr<ApiServer>> servers_;
 };
 
 TEST_P(ApiLineageTest, EveryDialectAnswersWholeAndInPieces) {
