@@ -84,45 +84,77 @@ Status GgufFile::read_rows(std::size_t tensor, std::uint64_t first, std::uint64_
                                status.error());
 }
 
-Status GgufFile::read_range(const TensorEntry& entry, std::uint64_t first_byte,
-                            std::span<std::byte> target) const {
-  const auto number = static_cast<std::size_t>(&entry - tensors_.data());
-  LOCKET_CHECK(number < tensors_.size() && first_byte <= entry.byte_count &&
-               target.size() <= entry.byte_count - first_byte);
-  const GgufTensor& source = header_.tensors[number];
-  const std::uint64_t row_bytes = entry.byte_count / source.rows;  // of decoded values
-  const std::uint64_t head_rows = head_rows_[number];
+template <class Visit>
+Status GgufFile::visit_rows(std::size_t tensor, std::uint64_t first, std::uint64_t last,
+                            const Visit& visit) const {
+  const GgufTensor& source = header_.tensors[tensor];
+  const std::uint64_t head_rows = head_rows_[tensor];
   const std::uint64_t unit =
       head_rows > 0 ? head_rows : std::max<std::uint64_t>(1, kPieceBytes / source.row_bytes());
   std::vector<std::byte> stored;
-  std::vector<std::byte> row(static_cast<std::size_t>(row_bytes));
-  std::size_t done = 0;
-  while (done < target.size()) {
-    const std::uint64_t begin = (first_byte + done) / row_bytes / unit * unit;
+  for (std::uint64_t begin = first / unit * unit; begin < last; begin += unit) {
     const std::uint64_t count = std::min(unit, source.rows - begin);
-    LOCKET_TRY_STATUS(read_rows(number, begin, count, stored));
-    const std::uint64_t end_byte = (begin + count) * row_bytes;
-    while (done < target.size() && first_byte + done < end_byte) {
-      const std::uint64_t at = first_byte + done;
-      const std::uint64_t wanted = at / row_bytes - begin;
-      const std::uint64_t place = head_rows > 0 ? paired_row(wanted, head_rows) : wanted;
-      const auto bytes =
-          std::span(stored).subspan(static_cast<std::size_t>(place * source.row_bytes()),
-                                    static_cast<std::size_t>(source.row_bytes()));
-      if (stays_bf16(source)) {
-        std::ranges::copy(bytes, row.begin());
-      } else {
-        // From std::allocator, so aligned for float.
-        decode_gguf(source.type, bytes,
-                    std::span(reinterpret_cast<float*>(row.data()), row.size() / sizeof(float)));
-      }
-      const auto from = static_cast<std::size_t>(at % row_bytes);
-      const std::size_t copied = std::min(target.size() - done, row.size() - from);
-      std::ranges::copy(std::span(row).subspan(from, copied), target.subspan(done).begin());
-      done += copied;
+    LOCKET_TRY_STATUS(read_rows(tensor, begin, count, stored));
+    const std::uint64_t end = std::min(begin + count, last);
+    for (std::uint64_t row = std::max(begin, first); row < end; ++row) {
+      const std::uint64_t place = head_rows > 0 ? paired_row(row - begin, head_rows) : row - begin;
+      visit(row, std::span(stored).subspan(static_cast<std::size_t>(place * source.row_bytes()),
+                                           static_cast<std::size_t>(source.row_bytes())));
     }
   }
   return {};
+}
+
+std::size_t GgufFile::number_of(const TensorEntry& entry) const {
+  const auto number = static_cast<std::size_t>(&entry - tensors_.data());
+  LOCKET_CHECK(number < tensors_.size());
+  return number;
+}
+
+Status GgufFile::read_range(const TensorEntry& entry, std::uint64_t first_byte,
+                            std::span<std::byte> target) const {
+  const std::size_t number = number_of(entry);
+  LOCKET_CHECK(first_byte <= entry.byte_count && target.size() <= entry.byte_count - first_byte);
+  if (target.empty()) return {};
+  const GgufTensor& source = header_.tensors[number];
+  const std::uint64_t row_bytes = entry.byte_count / source.rows;  // of decoded values
+  const std::uint64_t last_row = (first_byte + target.size() + row_bytes - 1) / row_bytes;
+  std::vector<std::byte> values(static_cast<std::size_t>(row_bytes));
+  std::size_t done = 0;
+  const auto copy_row = [&](std::uint64_t row, std::span<const std::byte> stored) {
+    if (stays_bf16(source)) {
+      std::ranges::copy(stored, values.begin());
+    } else {
+      // From std::allocator, so aligned for float.
+      decode_gguf(
+          source.type, stored,
+          std::span(reinterpret_cast<float*>(values.data()), values.size() / sizeof(float)));
+    }
+    const auto from = static_cast<std::size_t>(first_byte + done - row * row_bytes);
+    const std::size_t copied = std::min(target.size() - done, values.size() - from);
+    std::ranges::copy(std::span(values).subspan(from, copied), target.subspan(done).begin());
+    done += copied;
+  };
+  return visit_rows(number, first_byte / row_bytes, last_row, copy_row);
+}
+
+unsigned GgufFile::code_bits(const TensorEntry& entry) const {
+  return gguf_code_bits(header_.tensors[number_of(entry)].type);
+}
+
+Status GgufFile::read_codes(const TensorEntry& entry, std::span<std::byte> codes,
+                            std::span<float> scales) const {
+  const std::size_t number = number_of(entry);
+  const GgufTensor& source = header_.tensors[number];
+  const auto rows = static_cast<std::size_t>(source.rows);
+  const std::size_t row_codes = codes.size() / rows;
+  const std::size_t row_scales = scales.size() / rows;
+  return visit_rows(
+      number, 0, source.rows, [&](std::uint64_t at, std::span<const std::byte> stored) {
+        const auto row = static_cast<std::size_t>(at);
+        decode_gguf_codes(source.type, stored, codes.subspan(row * row_codes, row_codes),
+                          scales.subspan(row * row_scales, row_scales));
+      });
 }
 
 bool GgufFile::has(std::string_view key) const { return header_.values.contains(std::string(key)); }

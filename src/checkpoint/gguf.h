@@ -1,8 +1,8 @@
 // A GGUF file of the Llama architecture, read only, as a checkpoint: tensors under their released
 // names and in the released order of rows, and a config.json that says the same as its keys. Blocks
-// of quantized values are decoded to float32 as they are read, exactly as the format defines them;
-// BF16 stays as it is. Nothing in the file is trusted: it is checked completely when it is opened.
-// Immutable after open(); thread-safe.
+// of quantized values are decoded to float32 as they are read, exactly as the format defines them,
+// or come as codes and scales; BF16 stays as it is. Nothing in the file is trusted: it is checked
+// completely when it is opened. Immutable after open(); thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,9 @@ class GgufFile final : public TensorFile {
   std::span<const TensorEntry> tensors() const override { return tensors_; }
   [[nodiscard]] Status read_range(const TensorEntry& entry, std::uint64_t first_byte,
                                   std::span<std::byte> target) const override;
+  unsigned code_bits(const TensorEntry& entry) const override;
+  [[nodiscard]] Status read_codes(const TensorEntry& entry, std::span<std::byte> codes,
+                                  std::span<float> scales) const override;
 
   // JSON with the keys of a released config.json.
   const std::string& config_text() const { return config_; }
@@ -52,9 +55,14 @@ class GgufFile final : public TensorFile {
 
   template <class T>
   [[nodiscard]] Result<const T*> value(std::string_view key, std::string_view needed) const;
+  std::size_t number_of(const TensorEntry& entry) const;
   // Reads stored rows [first, first + count) of a tensor, which lie together.
   [[nodiscard]] Status read_rows(std::size_t tensor, std::uint64_t first, std::uint64_t count,
                                  std::vector<std::byte>& stored) const;
+  // Calls visit(row, its stored bytes) for rows [first, last) of the release, in order.
+  template <class Visit>
+  [[nodiscard]] Status visit_rows(std::size_t tensor, std::uint64_t first, std::uint64_t last,
+                                  const Visit& visit) const;
 
   File file_;
   internal::GgufHeader header_;

@@ -49,43 +49,6 @@ int nibble(const std::byte* codes, std::size_t i) {
 
 int fifth_bit(const std::byte* bits, std::size_t i) { return byte_at(bits + i / 8) >> (i % 8) & 1; }
 
-void decode_q4_0(const std::byte* block, float* values) {
-  const float d = half_at(block);
-  for (std::size_t i = 0; i < kSmall; ++i) {
-    values[i] = static_cast<float>(nibble(block + 2, i) - 8) * d;
-  }
-}
-
-void decode_q4_1(const std::byte* block, float* values) {
-  const float d = half_at(block);
-  const float m = half_at(block + 2);
-  for (std::size_t i = 0; i < kSmall; ++i) {
-    values[i] = static_cast<float>(nibble(block + 4, i)) * d + m;
-  }
-}
-
-void decode_q5_0(const std::byte* block, float* values) {
-  const float d = half_at(block);
-  for (std::size_t i = 0; i < kSmall; ++i) {
-    const int code = nibble(block + 6, i) | fifth_bit(block + 2, i) << 4;
-    values[i] = static_cast<float>(code - 16) * d;
-  }
-}
-
-void decode_q5_1(const std::byte* block, float* values) {
-  const float d = half_at(block);
-  const float m = half_at(block + 2);
-  for (std::size_t i = 0; i < kSmall; ++i) {
-    const int code = nibble(block + 8, i) | fifth_bit(block + 4, i) << 4;
-    values[i] = static_cast<float>(code) * d + m;
-  }
-}
-
-void decode_q8_0(const std::byte* block, float* values) {
-  const float d = half_at(block);
-  for (std::size_t i = 0; i < kSmall; ++i) values[i] = signed_at(block + 2 + i) * d;
-}
-
 struct GroupScale {
   int scale = 0;
   int minimum = 0;
@@ -97,32 +60,6 @@ GroupScale group_scale(const std::byte* packed, std::size_t group) {
   if (group < 4) return {byte_at(packed + group) & 63, byte_at(packed + group + 4) & 63};
   return {low(packed + group + 4) | byte_at(packed + group - 4) >> 6 << 4,
           high(packed + group + 4) | byte_at(packed + group) >> 6 << 4};
-}
-
-// Q4_K and Q5_K: 8 groups of 32; two share the bytes of their low four bits.
-void decode_with_minima(const std::byte* block, const std::byte* codes, const std::byte* fifth,
-                        float* values) {
-  const float d = half_at(block);
-  const float minimum = half_at(block + 2);
-  for (std::size_t group = 0; group < kLarge / 32; ++group) {
-    const GroupScale packed = group_scale(block + 4, group);
-    const float scale = d * static_cast<float>(packed.scale);
-    const float offset = minimum * static_cast<float>(packed.minimum);
-    for (std::size_t i = 0; i < 32; ++i) {
-      const std::byte* const at = codes + group / 2 * 32 + i;
-      int code = group % 2 == 0 ? low(at) : high(at);
-      if (fifth != nullptr) code |= (byte_at(fifth + i) >> group & 1) << 4;
-      values[group * 32 + i] = scale * static_cast<float>(code) - offset;
-    }
-  }
-}
-
-void decode_q4_k(const std::byte* block, float* values) {
-  decode_with_minima(block, block + 16, nullptr, values);
-}
-
-void decode_q5_k(const std::byte* block, float* values) {
-  decode_with_minima(block, block + 48, block + 16, values);
 }
 
 // Per half of 128 values: 64 bytes of low four bits, 32 bytes of high two, 8 scales of 16 values.
@@ -142,24 +79,85 @@ void decode_q6_k(const std::byte* block, float* values) {
   }
 }
 
+// 32 values: (codes[i] - zero) * scale, or codes[i] * scale + minimum.
+struct CodedGroup {
+  std::array<std::uint8_t, kSmall> codes = {};
+  float scale = 0.0f;
+  int zero = 0;
+  float minimum = 0.0f;
+};
+
+// Of a small block.
+CodedGroup small_group(GgufType type, const std::byte* block) {
+  CodedGroup group = {.scale = half_at(block)};
+  const bool has_minimum = type == GgufType::kQ41 || type == GgufType::kQ51;
+  const bool has_fifth = type == GgufType::kQ50 || type == GgufType::kQ51;
+  const std::byte* const fifth = block + (has_minimum ? 4 : 2);
+  const std::byte* const codes = fifth + (has_fifth ? 4 : 0);
+  for (std::size_t i = 0; i < kSmall; ++i) {
+    int code = type == GgufType::kQ80 ? static_cast<std::int8_t>(codes[i]) + 128 : nibble(codes, i);
+    if (has_fifth) code |= fifth_bit(fifth, i) << 4;
+    group.codes[i] = static_cast<std::uint8_t>(code);
+  }
+  if (has_minimum) {
+    group.minimum = half_at(block + 2);
+  } else {
+    group.zero = type == GgufType::kQ80 ? 128 : has_fifth ? 16 : 8;
+  }
+  return group;
+}
+
+// Group `group` of Q4_K or Q5_K: two share the bytes of their low four bits.
+CodedGroup large_group(GgufType type, const std::byte* block, std::size_t group) {
+  const bool has_fifth = type == GgufType::kQ5K;
+  const std::byte* const fifth = block + 16;
+  const std::byte* const codes = block + (has_fifth ? 48 : 16) + group / 2 * kSmall;
+  const GroupScale packed = group_scale(block + 4, group);
+  CodedGroup coded = {.scale = half_at(block) * static_cast<float>(packed.scale),
+                      .minimum = -(half_at(block + 2) * static_cast<float>(packed.minimum))};
+  for (std::size_t i = 0; i < kSmall; ++i) {
+    int code = group % 2 == 0 ? low(codes + i) : high(codes + i);
+    if (has_fifth) code |= (byte_at(fifth + i) >> group & 1) << 4;
+    coded.codes[i] = static_cast<std::uint8_t>(code);
+  }
+  return coded;
+}
+
+CodedGroup coded_group(GgufType type, const std::byte* block, std::size_t group) {
+  const bool is_large = gguf_block(type).values == kLarge;
+  return is_large ? large_group(type, block, group) : small_group(type, block);
+}
+
+// Values of small blocks and of Q4_K and Q5_K.
+template <GgufType kType>
+void decode_groups(const std::byte* block, float* values) {
+  for (std::size_t first = 0; first < gguf_block(kType).values; first += kSmall) {
+    const CodedGroup group = coded_group(kType, block, first / kSmall);
+    for (std::size_t i = 0; i < kSmall; ++i) {
+      const float value = static_cast<float>(group.codes[i] - group.zero) * group.scale;
+      values[first + i] = group.zero > 0 ? value : value + group.minimum;
+    }
+  }
+}
+
 using Decoder = void (*)(const std::byte* block, float* values);
 
 Decoder decoder_of(GgufType type) {
   switch (type) {
     case GgufType::kQ40:
-      return decode_q4_0;
+      return decode_groups<GgufType::kQ40>;
     case GgufType::kQ41:
-      return decode_q4_1;
+      return decode_groups<GgufType::kQ41>;
     case GgufType::kQ50:
-      return decode_q5_0;
+      return decode_groups<GgufType::kQ50>;
     case GgufType::kQ51:
-      return decode_q5_1;
+      return decode_groups<GgufType::kQ51>;
     case GgufType::kQ80:
-      return decode_q8_0;
+      return decode_groups<GgufType::kQ80>;
     case GgufType::kQ4K:
-      return decode_q4_k;
+      return decode_groups<GgufType::kQ4K>;
     case GgufType::kQ5K:
-      return decode_q5_k;
+      return decode_groups<GgufType::kQ5K>;
     case GgufType::kQ6K:
       return decode_q6_k;
     case GgufType::kF32:
@@ -204,35 +202,6 @@ std::string_view gguf_type_name(std::uint32_t number) {
   return number < kNames.size() ? kNames[number] : "unknown";
 }
 
-GgufBlock gguf_block(GgufType type) {
-  switch (type) {
-    case GgufType::kF32:
-      return {1, 4};
-    case GgufType::kF16:
-    case GgufType::kBf16:
-      return {1, 2};
-    case GgufType::kQ40:
-      return {kSmall, 18};
-    case GgufType::kQ41:
-      return {kSmall, 20};
-    case GgufType::kQ50:
-      return {kSmall, 22};
-    case GgufType::kQ51:
-      return {kSmall, 24};
-    case GgufType::kQ80:
-      return {kSmall, 34};
-    case GgufType::kQ4K:
-      return {kLarge, 144};
-    case GgufType::kQ5K:
-      return {kLarge, 176};
-    case GgufType::kQ6K:
-      return {kLarge, 210};
-    case GgufType::kCount:
-      break;
-  }
-  LOCKET_CHECK(false);
-}
-
 void decode_gguf(GgufType type, std::span<const std::byte> stored, std::span<float> values) {
   const GgufBlock block = gguf_block(type);
   const std::size_t blocks = values.size() / block.values;
@@ -240,6 +209,52 @@ void decode_gguf(GgufType type, std::span<const std::byte> stored, std::span<flo
   const Decoder decode = decoder_of(type);
   for (std::size_t i = 0; i < blocks; ++i) {
     decode(stored.data() + i * block.bytes, values.data() + i * block.values);
+  }
+}
+
+unsigned gguf_code_bits(GgufType type) {
+  switch (type) {
+    case GgufType::kQ40:
+    case GgufType::kQ41:
+    case GgufType::kQ4K:
+      return 4;
+    case GgufType::kQ50:
+    case GgufType::kQ51:
+    case GgufType::kQ80:
+    case GgufType::kQ5K:
+      return 8;
+    case GgufType::kF32:
+    case GgufType::kF16:
+    case GgufType::kBf16:
+    case GgufType::kQ6K:
+      return 0;
+    case GgufType::kCount:
+      break;
+  }
+  LOCKET_CHECK(false);
+}
+
+void decode_gguf_codes(GgufType type, std::span<const std::byte> stored, std::span<std::byte> codes,
+                       std::span<float> scales) {
+  const GgufBlock block = gguf_block(type);
+  const unsigned bits = gguf_code_bits(type);
+  const std::size_t groups = scales.size() / 2;
+  const std::size_t groups_of_block = block.values / kSmall;
+  LOCKET_CHECK(bits > 0 && codes.size() == groups * kSmall * bits / 8 &&
+               stored.size() * groups_of_block == groups * block.bytes);
+  std::byte* out = codes.data();
+  for (std::size_t i = 0; i < groups; ++i) {
+    const CodedGroup group =
+        coded_group(type, stored.data() + i / groups_of_block * block.bytes, i % groups_of_block);
+    scales[2 * i] = group.scale;
+    // A half float times a small integer is exact, and so is the sum with such an offset.
+    scales[2 * i + 1] =
+        group.zero > 0 ? static_cast<float>(-group.zero) * group.scale : group.minimum;
+    const std::size_t step = 8 / bits;
+    for (std::size_t k = 0; k < kSmall; k += step) {
+      const int upper = step == 2 ? group.codes[k + 1] << 4 : 0;
+      *out++ = static_cast<std::byte>(group.codes[k] | upper);
+    }
   }
 }
 

@@ -36,7 +36,45 @@ struct GgufBlock {
   std::size_t values = 0;
   std::size_t bytes = 0;
 };
-GgufBlock gguf_block(GgufType type);
+constexpr GgufBlock gguf_block(GgufType type) {
+  switch (type) {
+    case GgufType::kF32:
+      return {1, 4};
+    case GgufType::kF16:
+    case GgufType::kBf16:
+      return {1, 2};
+    case GgufType::kQ40:
+      return {32, 18};
+    case GgufType::kQ41:
+      return {32, 20};
+    case GgufType::kQ50:
+      return {32, 22};
+    case GgufType::kQ51:
+      return {32, 24};
+    case GgufType::kQ80:
+      return {32, 34};
+    case GgufType::kQ4K:
+      return {256, 144};
+    case GgufType::kQ5K:
+      return {256, 176};
+    case GgufType::kQ6K:
+      return {256, 210};
+    case GgufType::kCount:
+      break;
+  }
+  return {};
+}
+
+// Bits of a code, 4 or 8, where every 32 values of a row are code * scale + offset, codes without a
+// sign; 0 for plain values and for Q6_K, whose scales are for 16 values. All K and small blocks are
+// groups of 32 in this sense: what they subtract from a code becomes the offset, exactly.
+unsigned gguf_code_bits(GgufType type);
+
+// The same values as decode_gguf(), but for the sign of a zero, as codes [values] (of 4 bits: two a
+// byte, the first in the low half) and scales [values / 32, 2]: scale, offset.
+// REQUIRES: gguf_code_bits(type) > 0; the sizes fit, as for decode_gguf().
+void decode_gguf_codes(GgufType type, std::span<const std::byte> stored, std::span<std::byte> codes,
+                       std::span<float> scales);
 
 // REQUIRES: values.size() is a multiple of the block's, and `stored` are their blocks.
 void decode_gguf(GgufType type, std::span<const std::byte> stored, std::span<float> values);

@@ -15,4 +15,9 @@ Status TensorFile::read_into(const TensorEntry& entry, std::span<std::byte> targ
   return read_range(entry, 0, target);
 }
 
+Status TensorFile::read_codes(const TensorEntry& /*entry*/, std::span<std::byte> /*codes*/,
+                              std::span<float> /*scales*/) const {
+  LOCKET_CHECK(false);
+}
+
 }  // namespace locket::checkpoint

@@ -45,6 +45,15 @@ class TensorFile {
   [[nodiscard]] virtual Status read_range(const TensorEntry& entry, std::uint64_t first_byte,
                                           std::span<std::byte> target) const = 0;
 
+  // Bits of a code, 4 or 8, where every 32 values of a row are stored as codes without a sign, and
+  // a value is code * scale + offset, product and sum each rounded to float32; 0: no such form.
+  virtual unsigned code_bits(const TensorEntry& /*entry*/) const { return 0; }
+  // All values in that form: codes [rows, columns] (of 4 bits: two a byte, the first in the low
+  // half), scales [rows, columns / 32, 2]: scale, offset. Errors as read_range().
+  // REQUIRES: code_bits(entry) > 0; the sizes fit.
+  [[nodiscard]] virtual Status read_codes(const TensorEntry& entry, std::span<std::byte> codes,
+                                          std::span<float> scales) const;
+
  protected:
   TensorFile(TensorFile&&) = default;
   TensorFile& operator=(TensorFile&&) = default;

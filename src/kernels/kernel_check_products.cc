@@ -25,7 +25,7 @@ std::vector<std::byte> random_codes(WeightFormat format, std::size_t count, Chec
   for (std::byte& code : codes) {
     code = static_cast<std::byte>(draws.below(256));
     const bool is_nan = (code & std::byte{0x7F}) == std::byte{0x7F};
-    if (format != WeightFormat::kFp4 && is_nan) code = std::byte{0x7E};
+    if (!needs_whole_groups(format) && is_nan) code = std::byte{0x7E};
   }
   return codes;
 }
@@ -40,7 +40,7 @@ WeightMatrix random_weights(WeightFormat format, std::size_t rows, std::size_t c
   }
   const std::size_t scale_bytes = stored_scale_bytes(format, rows, columns);
   std::vector<std::byte> scales;
-  if (format == WeightFormat::kFp8F32) {
+  if (format == WeightFormat::kFp8F32 || is_affine(format)) {
     append_floats(format, draws.values(scale_bytes / sizeof(float)), scales);
   } else {
     scales.resize(scale_bytes);
@@ -58,7 +58,7 @@ CheckOutcome matmul_case(const KernelTable& table, CheckDraws& draws) {
   const std::size_t columns = 32 * (1 + draws.below(5)) - 2 * draws.below(8);
   const std::size_t tokens = draws.flip() ? 1 : 1 + draws.below(20);
   const WeightMatrix weights = random_weights(
-      kFormat, rows, kFormat == WeightFormat::kFp4 ? columns / 32 * 32 + 32 : columns, draws);
+      kFormat, rows, needs_whole_groups(kFormat) ? columns / 32 * 32 + 32 : columns, draws);
   const Rounding rounding = draws.rounding();
   const std::vector<float> x = draws.values(tokens * weights.columns, rounding);
   const ActivationRows input = {
@@ -219,6 +219,8 @@ constexpr CheckCase kProducts[] = {
     {"matmul fp8, float32 scales", matmul_case<WeightFormat::kFp8F32>},
     {"matmul fp4", matmul_case<WeightFormat::kFp4>},
     {"matmul f32", matmul_case<WeightFormat::kF32>},
+    {"matmul 4 bits, scale and offset", matmul_case<WeightFormat::kAffine4>},
+    {"matmul 8 bits, scale and offset", matmul_case<WeightFormat::kAffine8>},
     {"matmul int8", int8_case},
     {"int8 quantizer", int8_rows_case},
     {"coarse sums", coarse_case},

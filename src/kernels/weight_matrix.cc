@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "kernels/cpu/fp4_pack.h"
 #include "kernels/fp8_tile.h"
+#include "kernels/sum_order.h"
 #include "numerics/bf16.h"
 #include "numerics/e8m0.h"
 #include "numerics/fp4_e2m1.h"
@@ -26,7 +27,8 @@ constexpr bool holds_fp8(WeightFormat format) {
   return format == WeightFormat::kFp8 || format == WeightFormat::kFp8F32;
 }
 
-// Byte (kFp8), half-word (kBf16) or float (kF32) index of element (row, column) inside its tile.
+// Byte, half-word (kBf16), nibble (4 bits) or float (kF32) index of element (row, column) inside
+// its tile.
 constexpr std::size_t element_index(WeightFormat format, std::size_t row, std::size_t column) {
   const std::size_t eight = column / 8;
   const std::size_t in_eight = column % 8;
@@ -39,9 +41,12 @@ constexpr std::size_t element_index(WeightFormat format, std::size_t row, std::s
     case WeightFormat::kFp8F32:
       return fp8_tile_place(row, column);
     case WeightFormat::kFp4:
+    case WeightFormat::kAffine4:
       return (eight * kTileRows + row) * 8 + in_eight;
     case WeightFormat::kF32:
       return column * kTileRows + row;
+    case WeightFormat::kAffine8:
+      return (column / 4 * kTileRows + row) * 4 + column % 4;
     case WeightFormat::kCount:
       break;
   }
@@ -57,13 +62,18 @@ constexpr std::array<std::byte, 256> kFp8TileBytes = [] {
   return bytes;
 }();
 
-// One row of values in the columns of one tile. FP4 goes by double words, which keep their order.
+// One row of values in the columns of one tile. Four and eight bits without a sign go by double
+// words, which keep their order.
 template <WeightFormat format>
 void copy_columns(const std::byte* source, std::size_t lane, std::size_t columns, std::byte* tile) {
   constexpr std::size_t kElementBytes = format == WeightFormat::kBf16 ? 2 : 4;
   if constexpr (format == WeightFormat::kFp4) {
     for (std::size_t eight = 0; eight < columns / 8; ++eight) {
       std::memcpy(tile + (eight * kTileRows + lane) * 4, source + eight * 4, 4);
+    }
+  } else if constexpr (format == WeightFormat::kAffine8) {
+    for (std::size_t four = 0; four < columns / 4; ++four) {
+      std::memcpy(tile + (four * kTileRows + lane) * 4, source + four * 4, 4);
     }
   } else if constexpr (format == WeightFormat::kFp8) {
     for (std::size_t column = 0; column < columns; ++column) {
@@ -107,12 +117,15 @@ void copy_row_group(WeightFormat format, std::span<const std::byte> values, std:
     case WeightFormat::kFp8F32:
       return copy_row_group<WeightFormat::kFp8>(values, columns, tiles);
     case WeightFormat::kFp4:
+    case WeightFormat::kAffine4:
       if (values.size() == kTileRows * stored_row_bytes(format, columns)) {
         return cpu::pack_fp4_group(values, tiles);
       }
       return copy_row_group<WeightFormat::kFp4>(values, columns, tiles);
     case WeightFormat::kF32:
       return copy_row_group<WeightFormat::kF32>(values, columns, tiles);
+    case WeightFormat::kAffine8:
+      return copy_row_group<WeightFormat::kAffine8>(values, columns, tiles);
     case WeightFormat::kCount:
       break;
   }
@@ -127,6 +140,22 @@ void copy_f32_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
     const std::byte* source = scales.data() + row / kF32ScaleTileRows * across * sizeof(float);
     for (std::size_t column = 0; column < column_groups; ++column, target += sizeof(float)) {
       std::memcpy(target, source + column / kF32ScaleTileColumns * sizeof(float), sizeof(float));
+    }
+  }
+}
+
+// Scale and offset of a row and 32 columns into the lane of the row; padded rows stay zero.
+void copy_affine_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
+  const std::size_t column_groups = matrix.column_groups();
+  const std::size_t tile_scales = tile_scale_bytes(matrix.format);
+  const std::byte* source = scales.data();
+  for (std::size_t row = 0; row < matrix.rows; ++row) {
+    std::byte* lane = matrix.scales.data() + row / kTileRows * column_groups * tile_scales +
+                      row % kTileRows * sizeof(float);
+    for (std::size_t group = 0; group < column_groups; ++group, lane += tile_scales) {
+      std::memcpy(lane, source, sizeof(float));
+      std::memcpy(lane + tile_scales / 2, source + sizeof(float), sizeof(float));
+      source += 2 * sizeof(float);
     }
   }
 }
@@ -154,6 +183,8 @@ void copy_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
     }
   } else if (matrix.format == WeightFormat::kFp8F32) {
     copy_f32_scales(scales, matrix);
+  } else if (is_affine(matrix.format)) {
+    copy_affine_scales(scales, matrix);
   }
 }
 
@@ -177,6 +208,13 @@ float float_at(const std::byte* bytes) {
   return value;
 }
 
+// `scales`: of the tile, at the lane of the row.
+float affine_value(WeightFormat format, unsigned code, const std::byte* scales) {
+  const float scale = flush_denormal(float_at(scales));
+  const float offset = flush_denormal(float_at(scales + tile_scale_bytes(format) / 2));
+  return flush_denormal(flush_denormal(static_cast<float>(code) * scale) + offset);
+}
+
 Status check_f32_scales(std::span<const std::byte> scales) {
   for (std::size_t i = 0; i < scales.size() / sizeof(float); ++i) {
     const float scale = float_at(scales.data() + i * sizeof(float));
@@ -196,8 +234,10 @@ std::size_t stored_row_bytes(WeightFormat format, std::size_t columns) {
       return columns * 2;
     case WeightFormat::kFp8:
     case WeightFormat::kFp8F32:
+    case WeightFormat::kAffine8:
       return columns;
     case WeightFormat::kFp4:
+    case WeightFormat::kAffine4:
       return columns / 2;
     case WeightFormat::kF32:
       return columns * 4;
@@ -214,6 +254,7 @@ std::size_t stored_scale_bytes(WeightFormat format, std::size_t rows, std::size_
   if (format == WeightFormat::kFp8F32) {
     return (rows + 127) / 128 * ((columns + 127) / 128) * sizeof(float);
   }
+  if (is_affine(format)) return rows * column_groups * 2 * sizeof(float);
   return 0;
 }
 
@@ -225,7 +266,7 @@ std::size_t packed_bytes(WeightFormat format, std::size_t rows, std::size_t colu
 }
 
 WeightMatrix unpacked_matrix(WeightFormat format, std::size_t rows, std::size_t columns) {
-  LOCKET_CHECK(format != WeightFormat::kFp4 || columns % kTileColumns == 0);
+  LOCKET_CHECK(!needs_whole_groups(format) || columns % kTileColumns == 0);
   WeightMatrix matrix{
       .format = format, .rows = rows, .columns = columns, .tiles = {}, .scales = {}};
   const std::size_t tile_count = matrix.row_groups() * matrix.column_groups();
@@ -260,7 +301,7 @@ Status pack_values(std::span<const std::byte> values, std::size_t first_row, Wei
 
 Status pack_scales(std::span<const std::byte> scales, WeightMatrix& matrix) {
   LOCKET_CHECK(scales.size() == stored_scale_bytes(matrix.format, matrix.rows, matrix.columns));
-  const bool are_floats = matrix.format == WeightFormat::kFp8F32;
+  const bool are_floats = matrix.format == WeightFormat::kFp8F32 || is_affine(matrix.format);
   if (are_floats) LOCKET_TRY_STATUS(check_f32_scales(scales));
   const std::ptrdiff_t nan = are_floats ? -1 : find_nan_scale(scales);
   if (nan >= 0) {
@@ -306,6 +347,14 @@ float weight_at(const WeightMatrix& matrix, std::size_t row, std::size_t column)
     }
     case WeightFormat::kF32:
       return float_at(tile + index * 4);
+    case WeightFormat::kAffine4: {
+      const auto byte = std::to_integer<unsigned>(tile[index / 2]);
+      return affine_value(matrix.format, index % 2 == 0 ? byte & 15u : byte >> 4,
+                          scales + row % kTileRows * sizeof(float));
+    }
+    case WeightFormat::kAffine8:
+      return affine_value(matrix.format, std::to_integer<unsigned>(tile[index]),
+                          scales + row % kTileRows * sizeof(float));
     case WeightFormat::kCount:
       break;
   }

@@ -11,9 +11,14 @@
 //           16 E8M0 scales a tile, one a row (padded rows: 1)
 //   kF32   32 vectors of 16 floats: vector k, lane r = w[r][k]
 //   kFp8F32  tiles as kFp8; one float32 scale a tile
+//   kAffine4  tiles as kFp4; float32 scales of 16 rows, then their offsets
+//   kAffine8  8 vectors of 16 dwords: vector i, lane r = codes w[r][4i .. 4i + 3], lowest first;
+//             scales as kAffine4
 //
 // A scale of kFp8F32 is no power of two, so that code * scale is not exact: the products of a group
 // of 32 are those of the codes, and the scale multiplies their sum (sum_order.h, scaled_dot).
+// A weight of kAffine4 and kAffine8 is code * scale + offset, product and sum each rounded to
+// float32 and denormals zero: what the blocks of GGUF files are defined as.
 //
 // Immutable after packing; thread-safe.
 #pragma once
@@ -32,7 +37,9 @@ enum class WeightFormat {
   kFp8,   // E4M3, one E8M0 scale per 32 x 32
   kFp4,   // E2M1, one E8M0 scale per row and 32 columns
   kF32,
-  kFp8F32,  // E4M3, one float32 scale per 128 x 128
+  kFp8F32,   // E4M3, one float32 scale per 128 x 128
+  kAffine4,  // 4 bits without a sign, one float32 scale and offset per row and 32 columns
+  kAffine8,  // the same with 8 bits
   kCount
 };
 
@@ -43,8 +50,10 @@ constexpr std::size_t tile_bytes(WeightFormat format) {
       return 16 * 32 * 2;
     case WeightFormat::kFp8:
     case WeightFormat::kFp8F32:
+    case WeightFormat::kAffine8:
       return 16 * 32;
     case WeightFormat::kFp4:
+    case WeightFormat::kAffine4:
       return 16 * 32 / 2;
     case WeightFormat::kF32:
       return 16 * 32 * 4;
@@ -63,12 +72,24 @@ constexpr std::size_t tile_scale_bytes(WeightFormat format) {
       return 16;
     case WeightFormat::kFp8F32:
       return sizeof(float);
+    case WeightFormat::kAffine4:
+    case WeightFormat::kAffine8:
+      return 2 * 16 * sizeof(float);
     case WeightFormat::kBf16:
     case WeightFormat::kF32:
     case WeightFormat::kCount:
       break;
   }
   return 0;
+}
+
+constexpr bool is_affine(WeightFormat format) {
+  return format == WeightFormat::kAffine4 || format == WeightFormat::kAffine8;
+}
+
+// Columns come in groups of 32 only.
+constexpr bool needs_whole_groups(WeightFormat format) {
+  return format == WeightFormat::kFp4 || is_affine(format);
 }
 
 struct WeightMatrix {
@@ -85,7 +106,9 @@ struct WeightMatrix {
 
 // The checkpoint's bytes of a matrix, row-major. `scales` is empty for kBf16 and kF32;
 // [ceil(rows / 32), ceil(columns / 32)] for kFp8; [rows, columns / 32] for kFp4; float32
-// [ceil(rows / 128), ceil(columns / 128)] for kFp8F32.
+// [ceil(rows / 128), ceil(columns / 128)] for kFp8F32; float32 [rows, columns / 32, 2], scale and
+// offset, for kAffine4 and kAffine8. Two codes of kFp4 and kAffine4 a byte, the first in the low
+// half.
 struct StoredMatrix {
   WeightFormat format = WeightFormat::kF32;
   std::size_t rows = 0;
@@ -95,7 +118,8 @@ struct StoredMatrix {
 };
 
 // kBadCheckpoint if a scale is NaN (code 255, or a float32 that is not finite) or an E4M3 code is
-// NaN: no output may come from it.
+// NaN: no output may come from it. REQUIRES: whole groups of 32 columns where the format needs
+// them.
 [[nodiscard]] Result<WeightMatrix> pack_weights(const StoredMatrix& stored);
 
 // The same in pieces, for weights that come from disk piece by piece: a matrix without content,

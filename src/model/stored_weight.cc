@@ -17,15 +17,18 @@ std::int64_t tile_side(Fp8Tile tile) { return tile == Fp8Tile::k32 ? 32 : 128; }
 
 std::int64_t groups_of(std::int64_t side, std::int64_t count) { return (count + side - 1) / side; }
 
-WeightFormat format_of(Dtype dtype) {
-  if (dtype == Dtype::kFp4E2m1) return WeightFormat::kFp4;
-  if (dtype == Dtype::kFp8E4m3) return WeightFormat::kFp8;
-  if (dtype == Dtype::kBf16) return WeightFormat::kBf16;
-  LOCKET_CHECK(dtype == Dtype::kF32);
-  return WeightFormat::kF32;
-}
-
 }  // namespace
+
+WeightFormat plain_format(const checkpoint::StoredTensor& weight) {
+  switch (weight.file->code_bits(*weight.entry)) {
+    case 4:
+      return WeightFormat::kAffine4;
+    case 8:
+      return WeightFormat::kAffine8;
+    default:
+      return weight.dtype == Dtype::kBf16 ? WeightFormat::kBf16 : WeightFormat::kF32;
+  }
+}
 
 std::size_t StoredWeight::packed_bytes() const {
   return kernels::packed_bytes(format, rows, columns);
@@ -53,8 +56,9 @@ Result<std::vector<std::byte>> StoredWeight::scales_of_rows(std::span<const std:
                                                             std::size_t row_count) const {
   const std::size_t all = (columns + kScaleSide - 1) / kScaleSide;
   std::vector<std::byte> scales;
-  if (format == WeightFormat::kFp4) {
-    const auto part = stored.subspan(first_row * all, row_count * all);
+  if (format == WeightFormat::kFp4 || is_affine(format)) {
+    const std::size_t row_bytes = kernels::stored_scale_bytes(format, 1, columns);
+    const auto part = stored.subspan(first_row * row_bytes, row_count * row_bytes);
     return std::vector<std::byte>(part.begin(), part.end());
   }
   if (format == WeightFormat::kFp8F32) return float_scales_of_rows(stored, first_row, row_count);
@@ -104,11 +108,12 @@ Result<StoredWeight> find_weight(checkpoint::Checkpoint& checkpoint, const std::
     LOCKET_TRY(found.scale, checkpoint.require(
                                 scale_name, Dtype::kE8m0,
                                 {is_fp8 ? groups_of(side, rows) : rows, groups_of(side, columns)}));
+    found.format = is_fp8 ? WeightFormat::kFp8 : WeightFormat::kFp4;
   } else {
     LOCKET_TRY(found.weight,
                checkpoint.require(name + ".weight", {Dtype::kBf16, Dtype::kF32}, {rows, columns}));
+    found.format = plain_format(found.weight);
   }
-  found.format = format_of(found.weight.dtype);
   return found;
 }
 

@@ -1,6 +1,7 @@
 // A weight of a checkpoint that has been found and checked but not read: NAME.weight with
 // NAME.scale beside it (FP8 or FP4), or with float32 NAME.weight_scale_inv (FP8; in spite of its
-// name it multiplies), or NAME.weight alone (BF16 or F32). The checkpoint must outlive it.
+// name it multiplies), or NAME.weight alone (BF16 or F32, or codes with scale and offset, as GGUF
+// files have them). The checkpoint must outlive it.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +45,9 @@ struct StoredWeight {
   [[nodiscard]] Result<std::vector<std::byte>> float_scales_of_rows(
       std::span<const std::byte> stored, std::size_t first_row, std::size_t row_count) const;
 };
+
+// Of a weight [rows, columns] without a tensor of scales beside it.
+kernels::WeightFormat plain_format(const checkpoint::StoredTensor& weight);
 
 // Finds, checks and claims the tensors of a weight [rows, columns]. Errors as
 // Checkpoint::require().

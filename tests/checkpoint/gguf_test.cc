@@ -123,6 +123,28 @@ TEST(GgufTest, EveryNumberFormatDecodesToThePublishedValues) {
   EXPECT_EQ(formats.size(), static_cast<std::size_t>(GgufType::kCount));
 }
 
+TEST(GgufTest, CodesAndScalesAreTheSameValues) {
+  const auto file = GgufFile::open(data("tiny.gguf"));
+  ASSERT_TRUE(file);
+  std::set<unsigned> seen;
+  for (const TensorEntry& entry : file->tensors()) {
+    const unsigned bits = file->code_bits(entry);
+    seen.insert(bits);
+    if (bits == 0) continue;
+    const std::vector<float> values = floats_of(*file, entry);
+    std::vector<std::byte> codes(values.size() * bits / 8);
+    std::vector<float> scales(values.size() / 16);
+    ASSERT_TRUE(file->read_codes(entry, codes, scales));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto byte = std::to_integer<unsigned>(codes[i * bits / 8]);
+      const unsigned code = bits == 8 ? byte : byte >> (i % 2 * 4) & 15;
+      ASSERT_EQ(static_cast<float>(code) * scales[i / 32 * 2] + scales[i / 32 * 2 + 1], values[i])
+          << entry.name << " value " << i;
+    }
+  }
+  EXPECT_EQ(seen, (std::set<unsigned>{0, 4, 8}));
+}
+
 TEST(GgufTest, APartOfATensorIsThatPartOfTheWhole) {
   const auto file = GgufFile::open(data("tiny.gguf"));
   ASSERT_TRUE(file);

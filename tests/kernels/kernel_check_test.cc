@@ -126,6 +126,16 @@ void wrong_coefficients(const StreamMixing& mixing, std::span<const float> mixes
   spoil(out.comb.back());
 }
 
+using Names = std::vector<std::string>;
+
+const Names kMatmuls = {"matmul bf16",
+                        "matmul fp8",
+                        "matmul fp8, float32 scales",
+                        "matmul fp4",
+                        "matmul f32",
+                        "matmul 4 bits, scale and offset",
+                        "matmul 8 bits, scale and offset"};
+
 TEST(KernelCheckTest, FindsNothingInTheTablesOfThisMachine) {
   for (const KernelTable* table : available_kernels()) {
     EXPECT_EQ(faults_of(*table), std::vector<std::string>()) << table->name;
@@ -147,8 +157,7 @@ TEST(KernelCheckTest, FindsAProductInAnotherOrder) {
     }
   };
   const std::vector<std::string> faults = faults_of(table);
-  for (const char* name :
-       {"matmul bf16", "matmul fp8", "matmul fp8, float32 scales", "matmul fp4", "matmul f32"}) {
+  for (const std::string& name : kMatmuls) {
     EXPECT_NE(std::ranges::find(faults, name), faults.end()) << name;
   }
 }
@@ -173,16 +182,13 @@ TEST(KernelCheckTest, FindsAKernelThatDoesNothing) {
             (std::vector<std::string>{"fp8 quantizer", "double dots", "streams"}));
 }
 
-using Names = std::vector<std::string>;
-
 TEST(KernelCheckTest, FindsEveryFunctionOfATableThatIsWrong) {
   struct Fault {
     void (*inject)(KernelTable& table);
     Names found;
   };
   const Fault faults[] = {
-      {[](KernelTable& t) { t.matmul_groups = wrong_product; },
-       {"matmul bf16", "matmul fp8", "matmul fp8, float32 scales", "matmul fp4", "matmul f32"}},
+      {[](KernelTable& t) { t.matmul_groups = wrong_product; }, kMatmuls},
       {[](KernelTable& t) { t.sparse_attention = wrong_attention; }, {"sparse attention"}},
       {[](KernelTable& t) { t.index_scores = wrong_index_scores; }, {"index scores"}},
       {[](KernelTable& t) { t.index_scan = wrong_index_scan; }, {"index scan"}},

@@ -63,18 +63,15 @@ class MatmulTest : public ::testing::TestWithParam<const KernelTable*> {
   }
 };
 
-constexpr std::array kFormats = {WeightFormat::kBf16, WeightFormat::kFp8, WeightFormat::kFp4,
-                                 WeightFormat::kF32, WeightFormat::kFp8F32};
-
 constexpr std::array kSpreads = {Spread::kUsual, Spread::kTiny, Spread::kHuge, Spread::kDenormal};
 
 std::vector<std::size_t> column_counts(WeightFormat format) {
-  if (format == WeightFormat::kFp4) return {32, 64, 96, 288, 544};
+  if (needs_whole_groups(format)) return {32, 64, 96, 288, 544};
   return {1, 5, 8, 31, 32, 33, 40, 64, 100, 257, 544};
 }
 
 TEST_P(MatmulTest, HasTheReferenceBitsForEveryCountOfColumns) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : kWeightFormats) {
     for (const std::size_t columns : column_counts(format)) {
       for (const std::size_t tokens : {1, 3, 6, 9}) {
         expect_same(format, {33, columns, tokens, 1, 3}, Spread::kUsual, Spread::kUsual);
@@ -84,7 +81,7 @@ TEST_P(MatmulTest, HasTheReferenceBitsForEveryCountOfColumns) {
 }
 
 TEST_P(MatmulTest, HasTheReferenceBitsForEveryCountOfRows) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : kWeightFormats) {
     for (std::size_t rows = 1; rows <= 50; ++rows) {
       for (const std::size_t tokens : {1, 5}) {
         expect_same(format, {rows, 96, tokens, rows % 4, rows % 3}, Spread::kUsual, Spread::kUsual);
@@ -94,7 +91,7 @@ TEST_P(MatmulTest, HasTheReferenceBitsForEveryCountOfRows) {
 }
 
 TEST_P(MatmulTest, HasTheReferenceBitsForEveryCountOfTokens) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : kWeightFormats) {
     for (std::size_t tokens = 0; tokens <= 40; ++tokens) {
       expect_same(format, {48, 64, tokens, tokens % 5, tokens % 2}, Spread::kUsual, Spread::kUsual);
     }
@@ -102,7 +99,7 @@ TEST_P(MatmulTest, HasTheReferenceBitsForEveryCountOfTokens) {
 }
 
 TEST_P(MatmulTest, CutsManyTokensIntoBlocks) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : kWeightFormats) {
     expect_same(format, {17, 32, 200, 0, 0}, Spread::kUsual, Spread::kUsual);
   }
 }
@@ -140,7 +137,7 @@ TEST_P(MatmulTest, HasTheReferenceBitsBesideOneExtremeScale) {
 }
 
 TEST_P(MatmulTest, HasTheReferenceBitsForExtremeScalesAndValues) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : kWeightFormats) {
     for (const Spread weights : kSpreads) {
       for (const Spread x : kSpreads) {
         expect_same(format, {37, 160, 1, 1, 0}, weights, x);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+#include "kernels/sum_order.h"
 #include "numerics/bf16.h"
 #include "numerics/e8m0.h"
 #include "numerics/fp4_e2m1.h"
@@ -48,14 +49,24 @@ float stored_value(const RandomMatrix& m, std::size_t row, std::size_t column) {
       const std::byte scale = m.scales[row * column_groups + column / 32];
       return numerics::to_float(code) * numerics::to_float(numerics::E8m0{byte(scale)});
     }
+    case WeightFormat::kAffine4:
+    case WeightFormat::kAffine8: {
+      const bool is_small = m.format == WeightFormat::kAffine4;
+      const std::uint8_t codes = byte(m.values[is_small ? at / 2 : at]);
+      const int code = is_small ? codes >> (at % 2 * 4) & 15 : codes;
+      const std::size_t scale_at = (row * column_groups + column / 32) * 8;
+      float scale = 0.0f;
+      float offset = 0.0f;
+      std::memcpy(&scale, m.scales.data() + scale_at, 4);
+      std::memcpy(&offset, m.scales.data() + scale_at + 4, 4);
+      scale = flush_denormal(scale);
+      return flush_denormal(static_cast<float>(code) * scale + flush_denormal(offset));
+    }
     case WeightFormat::kCount:
       break;
   }
   return -1.0f;
 }
-
-constexpr std::array kFormats = {WeightFormat::kBf16, WeightFormat::kFp8, WeightFormat::kFp4,
-                                 WeightFormat::kF32, WeightFormat::kFp8F32};
 
 void expect_stored_values(WeightFormat format, std::size_t rows, std::size_t columns,
                           Spread spread) {
@@ -75,14 +86,14 @@ void expect_stored_values(WeightFormat format, std::size_t rows, std::size_t col
 void expect_stored_values_of_all_shapes(WeightFormat format, Spread spread) {
   for (const std::size_t rows : {1, 15, 16, 17, 32, 33, 70}) {
     for (const std::size_t columns : {1, 8, 31, 32, 64, 100}) {
-      if (format == WeightFormat::kFp4 && columns % 32 != 0) continue;
+      if (needs_whole_groups(format) && columns % 32 != 0) continue;
       expect_stored_values(format, rows, columns, spread);
     }
   }
 }
 
 TEST(WeightMatrixTest, KeepsEveryStoredValue) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : kWeightFormats) {
     for (const Spread spread : {Spread::kUsual, Spread::kTiny, Spread::kHuge}) {
       expect_stored_values_of_all_shapes(format, spread);
     }
@@ -90,9 +101,9 @@ TEST(WeightMatrixTest, KeepsEveryStoredValue) {
 }
 
 TEST(WeightMatrixTest, PadsWithZeros) {
-  for (const WeightFormat format : kFormats) {
+  for (const WeightFormat format : kWeightFormats) {
     RandomValues random(1);
-    const std::size_t columns = format == WeightFormat::kFp4 ? 32 : 40;
+    const std::size_t columns = needs_whole_groups(format) ? 32 : 40;
     const WeightMatrix packed = random_matrix(format, 5, columns, Spread::kTiny, random).packed();
     for (std::size_t i = 0; i < 16 * packed.column_groups() * 32; ++i) {
       const std::size_t row = i % 16;
@@ -116,6 +127,8 @@ TEST(WeightMatrixTest, CountsItsBytes) {
   EXPECT_EQ(bytes(WeightFormat::kFp8), 64u * 64 + 4 * 2);
   EXPECT_EQ(bytes(WeightFormat::kFp4), 64u * 64 / 2 + 64 * 2);
   EXPECT_EQ(bytes(WeightFormat::kFp8F32), 64u * 64 + 4 * 2 * sizeof(float));
+  EXPECT_EQ(bytes(WeightFormat::kAffine4), 64u * 64 / 2 + 64 * 2 * 2 * sizeof(float));
+  EXPECT_EQ(bytes(WeightFormat::kAffine8), 64u * 64 + 64 * 2 * 2 * sizeof(float));
 }
 
 TEST(WeightMatrixTest, RefusesNanScales) {
@@ -141,6 +154,11 @@ TEST(WeightMatrixTest, RefusesFloatScalesThatAreNotFinite) {
     EXPECT_EQ(packed.error().code, ErrorCode::kBadCheckpoint);
     EXPECT_NE(packed.error().message.find("scale 4 is "), std::string::npos)
         << packed.error().message;
+    RandomMatrix affine = random_matrix(WeightFormat::kAffine4, 20, 64, Spread::kUsual, random);
+    std::memcpy(affine.scales.data() + 7 * sizeof(float), &bad, sizeof bad);
+    const auto with_offset = pack_weights(affine.stored());
+    ASSERT_FALSE(with_offset.has_value());
+    EXPECT_NE(with_offset.error().message.find("scale 7 is "), std::string::npos);
   }
 }
 

@@ -112,13 +112,13 @@ RandomMatrix random_matrix(WeightFormat format, std::size_t rows, std::size_t co
       append(matrix.values, &value.bits, sizeof(value.bits));
     } else if (format == WeightFormat::kFp8 || format == WeightFormat::kFp8F32) {
       matrix.values.push_back(fp8_code(random));
-    } else if (i % 2 == 0) {
+    } else if (i % 2 == 0 || format == WeightFormat::kAffine8) {
       matrix.values.push_back(static_cast<std::byte>(random.below(256)));
     }
   }
   const std::size_t scale_bytes = stored_scale_bytes(format, rows, columns);
   while (matrix.scales.size() < scale_bytes) {
-    if (format == WeightFormat::kFp8F32) {
+    if (format == WeightFormat::kFp8F32 || is_affine(format)) {
       const float scale = random.f32_scale(spread);
       append(matrix.scales, &scale, sizeof(scale));
     } else {
@@ -178,6 +178,10 @@ const char* format_name(WeightFormat format) {
       return "f32";
     case WeightFormat::kFp8F32:
       return "fp8 with float32 scales";
+    case WeightFormat::kAffine4:
+      return "4 bits, scale and offset";
+    case WeightFormat::kAffine8:
+      return "8 bits, scale and offset";
     case WeightFormat::kCount:
       break;
   }

@@ -1,6 +1,7 @@
 // Random stored matrices and activations for kernel tests, and the comparison of bits.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -71,5 +72,11 @@ std::vector<const KernelTable*> fast_tables();
 std::string table_name(const ::testing::TestParamInfo<const KernelTable*>& info);
 
 const char* format_name(WeightFormat format);
+
+constexpr auto kWeightFormats = [] {
+  std::array<WeightFormat, static_cast<std::size_t>(WeightFormat::kCount)> formats = {};
+  for (std::size_t i = 0; i < formats.size(); ++i) formats[i] = static_cast<WeightFormat>(i);
+  return formats;
+}();
 
 }  // namespace locket::kernels

@@ -212,6 +212,8 @@ void decode(const TileBlock& block, std::byte* out, float* out_scales) {
       return decode_tiles<Fp4Decoder>(block, words, out_scales);
     case WeightFormat::kBf16:
     case WeightFormat::kF32:
+    case WeightFormat::kAffine4:
+    case WeightFormat::kAffine8:
     case WeightFormat::kCount:
       break;
   }
@@ -297,6 +299,8 @@ void multiply_row_group(WeightFormat format, const RowGroupProduct& p) {
     case WeightFormat::kFp4:
       return multiply_rows_of<Fp4Decoder>(p);
     case WeightFormat::kF32:
+    case WeightFormat::kAffine4:
+    case WeightFormat::kAffine8:
     case WeightFormat::kCount:
       break;
   }

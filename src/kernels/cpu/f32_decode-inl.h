@@ -163,12 +163,72 @@ HWY_INLINE void for_each_f32(const std::byte* tile, std::size_t part, const Use&
   }
 }
 
+// Both as weight_matrix.h has them.
+struct StoredTile {
+  const std::byte* codes;
+  const std::byte* scales;
+};
+
+// Weight of the code of kBits at kShift of each lane.
+template <int kBits, int kShift>
+HWY_INLINE VecF affine_weight(VecU codes, VecF scale, VecF offset) {
+  const hn::RebindToSigned<U32> i;
+  VecU code = hn::ShiftRight<kShift>(codes);
+  if constexpr (kShift + kBits < 32) code = hn::And(code, hn::Set(U32(), (1u << kBits) - 1));
+  // Not fused: the product is rounded first.
+  return hn::Add(hn::Mul(hn::ConvertTo(F32(), hn::BitCast(i, code)), scale), offset);
+}
+
+template <class Use>
+HWY_INLINE void for_each_affine4(const StoredTile& tile, std::size_t part, const Use& use) {
+  const auto* factors = reinterpret_cast<const float*>(tile.scales) + part * kVectorLanes;
+  const VecF scale = hn::Load(F32(), factors);
+  const VecF offset = hn::Load(F32(), factors + kTileLanes);
+  const auto* words = reinterpret_cast<const std::uint32_t*>(tile.codes) + part * kVectorLanes;
+  HWY_UNROLL(4)
+  for (std::size_t eight = 0; eight < 32; eight += 8) {
+    const VecU codes = hn::Load(U32(), words + eight / 8 * kTileLanes);
+    use(eight + 4, affine_weight<4, 16>(codes, scale, offset));
+    use(eight, affine_weight<4, 0>(codes, scale, offset));
+    use(eight + 5, affine_weight<4, 20>(codes, scale, offset));
+    use(eight + 1, affine_weight<4, 4>(codes, scale, offset));
+    use(eight + 6, affine_weight<4, 24>(codes, scale, offset));
+    use(eight + 2, affine_weight<4, 8>(codes, scale, offset));
+    use(eight + 7, affine_weight<4, 28>(codes, scale, offset));
+    use(eight + 3, affine_weight<4, 12>(codes, scale, offset));
+  }
+}
+
+template <class Use>
+HWY_INLINE void for_each_affine8(const StoredTile& tile, std::size_t part, const Use& use) {
+  const auto* factors = reinterpret_cast<const float*>(tile.scales) + part * kVectorLanes;
+  const VecF scale = hn::Load(F32(), factors);
+  const VecF offset = hn::Load(F32(), factors + kTileLanes);
+  const auto* words = reinterpret_cast<const std::uint32_t*>(tile.codes) + part * kVectorLanes;
+  HWY_UNROLL(4)
+  for (std::size_t eight = 0; eight < 32; eight += 8) {
+    const VecU low = hn::Load(U32(), words + eight / 4 * kTileLanes);
+    const VecU high = hn::Load(U32(), words + (eight / 4 + 1) * kTileLanes);
+    use(eight + 4, affine_weight<8, 0>(high, scale, offset));
+    use(eight, affine_weight<8, 0>(low, scale, offset));
+    use(eight + 5, affine_weight<8, 8>(high, scale, offset));
+    use(eight + 1, affine_weight<8, 8>(low, scale, offset));
+    use(eight + 6, affine_weight<8, 16>(high, scale, offset));
+    use(eight + 2, affine_weight<8, 16>(low, scale, offset));
+    use(eight + 7, affine_weight<8, 24>(high, scale, offset));
+    use(eight + 3, affine_weight<8, 24>(low, scale, offset));
+  }
+}
+
+// Scales are read for affine weights only: the others come without theirs.
 template <WeightFormat kFormat, class Use>
-HWY_INLINE void for_each_weight(const std::byte* tile, std::size_t part, const Use& use) {
-  if constexpr (kFormat == WeightFormat::kBf16) for_each_bf16(tile, part, use);
-  if constexpr (decoded_shift(kFormat) > 0) for_each_fp8(tile, part, use);
-  if constexpr (kFormat == WeightFormat::kFp4) for_each_fp4(tile, part, use);
-  if constexpr (kFormat == WeightFormat::kF32) for_each_f32(tile, part, use);
+HWY_INLINE void for_each_weight(const StoredTile& tile, std::size_t part, const Use& use) {
+  if constexpr (kFormat == WeightFormat::kAffine4) for_each_affine4(tile, part, use);
+  if constexpr (kFormat == WeightFormat::kAffine8) for_each_affine8(tile, part, use);
+  if constexpr (kFormat == WeightFormat::kBf16) for_each_bf16(tile.codes, part, use);
+  if constexpr (decoded_shift(kFormat) > 0) for_each_fp8(tile.codes, part, use);
+  if constexpr (kFormat == WeightFormat::kFp4) for_each_fp4(tile.codes, part, use);
+  if constexpr (kFormat == WeightFormat::kF32) for_each_f32(tile.codes, part, use);
 }
 
 #endif

@@ -45,7 +45,7 @@ HWY_INLINE VecF load_scales(const std::byte* scales, std::size_t part) {
 
 template <WeightFormat kFormat>
 HWY_INLINE bool scales_inside(const std::byte* scales, const ScaleRange& range) {
-  if constexpr (tile_scale_bytes(kFormat) == 0) return true;
+  if constexpr (tile_scale_bytes(kFormat) == 0 || is_affine(kFormat)) return true;
   if constexpr (decoded_shift(kFormat) > 0) {
     return range.contains(tile_scale_code<kFormat>(scales));
   }
@@ -72,7 +72,7 @@ enum class ScalePlace { kInFactors, kInValues };
 
 // values = weights * scale [32][16].
 template <WeightFormat kFormat, class Scale>
-HWY_INLINE void store_tile(const std::byte* tile, const Scale& scale_of_part, float* values) {
+HWY_INLINE void store_tile(const StoredTile& tile, const Scale& scale_of_part, float* values) {
   for (std::size_t part = 0; part < kParts; ++part) {
     const VecF scale = scale_of_part(part);
     for_each_weight<kFormat>(tile, part, [=](std::size_t k, VecF w) HWY_ATTR {
@@ -89,7 +89,7 @@ void decode_tile(const std::byte* tile, const std::byte* scales, ScalePlace plac
   if (place == ScalePlace::kInFactors) {
     const VecF one = hn::Set(d, 1.0f);
     store_tile<kFormat>(
-        tile, [=](std::size_t) HWY_ATTR { return one; }, out);
+        {tile, scales}, [=](std::size_t) HWY_ATTR { return one; }, out);
     for (std::size_t part = 0; part < kParts; ++part) {
       hn::Store(load_scales<kFormat>(scales, part), d, factors + part * kVectorLanes);
     }
@@ -99,13 +99,14 @@ void decode_tile(const std::byte* tile, const std::byte* scales, ScalePlace plac
   if constexpr (kFormat == WeightFormat::kFp8F32) {
     const VecF unshift = hn::Set(d, kUnshift);
     store_tile<kFormat>(
-        tile, [=](std::size_t) HWY_ATTR { return unshift; }, out);
+        {tile, scales}, [=](std::size_t) HWY_ATTR { return unshift; }, out);
     float scale = 0.0f;
     std::memcpy(&scale, scales, sizeof scale);
     std::fill_n(factors, kTileLanes, scale);
   } else if (scales_inside<kFormat>(scales, normal_scales(kFormat))) {
     store_tile<kFormat>(
-        tile, [=](std::size_t part) HWY_ATTR { return load_scales<kFormat>(scales, part); }, out);
+        {tile, scales},
+        [=](std::size_t part) HWY_ATTR { return load_scales<kFormat>(scales, part); }, out);
   } else {
     scale_tile(kFormat, tile, scales, out);
   }
@@ -138,6 +139,10 @@ void decode(const TileBlock& block, std::byte* out, float* out_scales) {
       return decode_tiles<WeightFormat::kFp4>(block, values, out_scales);
     case WeightFormat::kF32:
       return decode_tiles<WeightFormat::kF32>(block, values, out_scales);
+    case WeightFormat::kAffine4:
+      return decode_tiles<WeightFormat::kAffine4>(block, values, out_scales);
+    case WeightFormat::kAffine8:
+      return decode_tiles<WeightFormat::kAffine8>(block, values, out_scales);
     case WeightFormat::kCount:
       break;
   }
@@ -146,7 +151,7 @@ void decode(const TileBlock& block, std::byte* out, float* out_scales) {
 
 // totals[part][token] += factors * sums of one tile. x: [kTokens] rows at the tile's columns.
 template <WeightFormat kFormat, std::size_t kTokens>
-HWY_INLINE void add_tile(const std::byte* tile, std::size_t part, VecF factor, const float* x,
+HWY_INLINE void add_tile(const StoredTile& tile, std::size_t part, VecF factor, const float* x,
                          std::size_t x_stride, VecF* HWY_RESTRICT totals) {
   const F32 d;
   VecF sums[kTokens];
@@ -174,8 +179,8 @@ void multiply_row_group_of(const RowGroupProduct& p) {
     prefetch_ahead(tile, tile_bytes(kFormat));
     if (HWY_LIKELY(scales_inside<kFormat>(scales, p.after_sum))) {
       for (std::size_t part = 0; part < kParts; ++part) {
-        add_tile<kFormat, kTokens>(tile, part, load_scales<kFormat>(scales, part), x, x_stride,
-                                   totals[part]);
+        add_tile<kFormat, kTokens>({tile, scales}, part, load_scales<kFormat>(scales, part), x,
+                                   x_stride, totals[part]);
       }
       continue;
     }
@@ -183,9 +188,9 @@ void multiply_row_group_of(const RowGroupProduct& p) {
     alignas(64) float factors[kTileLanes];
     decode_tile<kFormat>(tile, scales, ScalePlace::kInValues, values, factors);
     for (std::size_t part = 0; part < kParts; ++part) {
-      add_tile<WeightFormat::kF32, kTokens>(reinterpret_cast<const std::byte*>(values), part,
-                                            hn::Load(d, factors + part * kVectorLanes), x, x_stride,
-                                            totals[part]);
+      add_tile<WeightFormat::kF32, kTokens>({reinterpret_cast<const std::byte*>(values), nullptr},
+                                            part, hn::Load(d, factors + part * kVectorLanes), x,
+                                            x_stride, totals[part]);
     }
   }
   for (std::size_t t = 0; t < kTokens; ++t) {
@@ -215,6 +220,10 @@ void multiply_row_group(WeightFormat format, const RowGroupProduct& p) {
       return multiply_row_group_in<WeightFormat::kFp4>(p);
     case WeightFormat::kF32:
       return multiply_row_group_in<WeightFormat::kF32>(p);
+    case WeightFormat::kAffine4:
+      return multiply_row_group_in<WeightFormat::kAffine4>(p);
+    case WeightFormat::kAffine8:
+      return multiply_row_group_in<WeightFormat::kAffine8>(p);
     case WeightFormat::kCount:
       break;
   }

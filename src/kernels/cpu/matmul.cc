@@ -63,7 +63,8 @@ std::size_t token_block(std::size_t row_bytes) {
   return std::clamp(fitting, kTokenStep, kMaxTokenBlock);
 }
 
-bool has_scales(WeightFormat format) { return tile_scale_bytes(format) != 0; }
+// Scales that may have to be applied to every weight instead of to the sum of a group.
+bool has_scales(WeightFormat format) { return tile_scale_bytes(format) != 0 && !is_affine(format); }
 
 void PackedTokens::pack(const PanelKernels& kernels, const ValueScan& scan, const MatmulPart& part,
                         std::size_t first, std::size_t tokens) {

@@ -40,7 +40,8 @@ void f32_index_scores(const IndexScoreInput& input, std::span<float> scores) {
 }
 
 const PanelKernels& panels_for(const WeightMatrix& w, const ActivationRows& x) {
-  if (x.values != ActivationValues::kBf16 || w.format == WeightFormat::kF32) {
+  if (x.values != ActivationValues::kBf16 || w.format == WeightFormat::kF32 ||
+      is_affine(w.format)) {
     return f32_panel_kernels(InstructionSet::kAvx512);
   }
   // Below, lookups cost more than products.

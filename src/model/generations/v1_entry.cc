@@ -3,8 +3,10 @@
 #include <array>
 #include <utility>
 
+#include "kernels/weight_matrix.h"
 #include "model/generations/all_generations.h"
 #include "model/generations/v1.h"
+#include "model/stored_weight.h"
 #include "tensor/aligned_buffer.h"
 
 namespace locket::model {
@@ -41,14 +43,32 @@ WeightBytes estimate(const V1Config& config) {
           .work_per_row = work_per_row(config)};
 }
 
+struct TensorBytes {
+  std::uint64_t in_memory = 0;
+  std::uint64_t as_read = 0;  // values and scales, before they are packed
+};
+
+TensorBytes bytes_of(const checkpoint::StoredTensor& tensor) {
+  if (tensor.shape.size() < 2) {
+    const std::uint64_t bytes = tensor.byte_count();
+    return {tensor::AlignedBuffer::taken_bytes(static_cast<std::size_t>(bytes)), bytes};
+  }
+  const auto rows = static_cast<std::size_t>(tensor.shape[0]);
+  const auto columns = static_cast<std::size_t>(tensor.shape[1]);
+  const kernels::WeightFormat format = plain_format(tensor);
+  return {kernels::packed_bytes(format, rows, columns),
+          rows * kernels::stored_row_bytes(format, columns) +
+              kernels::stored_scale_bytes(format, rows, columns)};
+}
+
 WeightBytes count(const V1Config& config, const checkpoint::Checkpoint& checkpoint) {
   WeightBytes bytes = {.work_per_row = work_per_row(config)};
   for (const checkpoint::StoredTensor& tensor : checkpoint.tensors()) {
-    bytes.dense +=
-        tensor::AlignedBuffer::taken_bytes(static_cast<std::size_t>(tensor.byte_count()));
-    bytes.load_scratch = std::max(bytes.load_scratch, tensor.byte_count());
+    const TensorBytes tensor_bytes = bytes_of(tensor);
+    bytes.dense += tensor_bytes.in_memory;
+    bytes.load_scratch = std::max(bytes.load_scratch, tensor_bytes.as_read);
     if (config.ties_embeddings || tensor.name() != kEmbedding) {
-      bytes.token_dense += tensor.byte_count();
+      bytes.token_dense += tensor_bytes.as_read;
     }
   }
   return bytes;

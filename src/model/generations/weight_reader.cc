@@ -15,28 +15,8 @@ using checkpoint::StoredTensor;
 using kernels::WeightFormat;
 using numerics::Dtype;
 
-WeightFormat format_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kBf16:
-      return WeightFormat::kBf16;
-    case Dtype::kF32:
-      return WeightFormat::kF32;
-    case Dtype::kFp8E4m3:
-      return WeightFormat::kFp8;
-    case Dtype::kFp4E2m1:
-      return WeightFormat::kFp4;
-    case Dtype::kF16:
-    case Dtype::kFp8E5m2:
-    case Dtype::kE8m0:
-    case Dtype::kI8:
-    case Dtype::kU8:
-    case Dtype::kI32:
-    case Dtype::kI64:
-    case Dtype::kBool:
-    case Dtype::kCount:
-      break;
-  }
-  LOCKET_CHECK(false);
+WeightFormat format_of(const StoredTensor& plain) {
+  return plain.dtype == Dtype::kBf16 ? WeightFormat::kBf16 : WeightFormat::kF32;
 }
 
 // As packing leaves it, without anything in it.
@@ -71,8 +51,38 @@ WeightReader::WeightReader(checkpoint::Checkpoint& checkpoint, LoadProgress prog
 Result<tensor::AlignedBuffer> WeightReader::read(const StoredTensor& tensor) {
   if (reads_ == Reads::kNothing) return tensor::AlignedBuffer();
   LOCKET_TRY(tensor::AlignedBuffer bytes, tensor.read());
+  count(tensor);
+  return bytes;
+}
+
+void WeightReader::count(const StoredTensor& tensor) {
   done_bytes_ += tensor.byte_count();
   if (progress_) progress_(done_bytes_, total_bytes_);
+}
+
+Result<WeightReader::StoredBytes> WeightReader::read(const StoredWeight& stored) {
+  StoredBytes bytes;
+  if (!is_affine(stored.format)) {
+    if (stored.scale) {
+      LOCKET_TRY(bytes.scales, read(*stored.scale));
+      // Where nothing is read, groups of rows are checked all the same.
+      if (bytes.scales.size() == 0) {
+        bytes.scales = tensor::AlignedBuffer(stored.scale->byte_count());
+      }
+    }
+    LOCKET_TRY(bytes.values, read(stored.weight));
+    return bytes;
+  }
+  bytes.scales = tensor::AlignedBuffer(
+      kernels::stored_scale_bytes(stored.format, stored.rows, stored.columns));
+  if (reads_ == Reads::kNothing) return bytes;
+  bytes.values =
+      tensor::AlignedBuffer(stored.rows * kernels::stored_row_bytes(stored.format, stored.columns));
+  const std::span scales(reinterpret_cast<float*>(bytes.scales.data()),
+                         bytes.scales.size() / sizeof(float));
+  LOCKET_TRY_STATUS(
+      stored.weight.file->read_codes(*stored.weight.entry, bytes.values.bytes(), scales));
+  count(stored.weight);
   return bytes;
 }
 
@@ -88,21 +98,16 @@ Result<std::vector<kernels::WeightMatrix>> WeightReader::grouped_matrix(const st
                                                                         std::int64_t groups) {
   LOCKET_CHECK(groups > 0 && rows % groups == 0);
   LOCKET_TRY(const StoredWeight stored, find_weight(*checkpoint_, name, rows, columns, fp8_tile_));
-  tensor::AlignedBuffer scales;
-  if (stored.scale) {
-    LOCKET_TRY(scales, read(*stored.scale));
-    // Where nothing is read, groups are checked all the same.
-    if (scales.size() == 0) scales = tensor::AlignedBuffer(stored.scale->byte_count());
-  }
-  LOCKET_TRY(const tensor::AlignedBuffer values, read(stored.weight));
+  LOCKET_TRY(const StoredBytes bytes, read(stored));
   const std::int64_t group_rows = rows / groups;
-  const auto value_bytes = values.size() / static_cast<std::size_t>(groups);
+  const auto value_bytes = bytes.values.size() / static_cast<std::size_t>(groups);
   std::vector<kernels::WeightMatrix> matrices;
   for (std::int64_t group = 0; group < groups; ++group) {
     const auto first = static_cast<std::size_t>(group);
-    LOCKET_TRY(const std::vector<std::byte> group_scales,
-               stored.scales_of_rows(scales.bytes(), first * static_cast<std::size_t>(group_rows),
-                                     static_cast<std::size_t>(group_rows)));
+    LOCKET_TRY(
+        const std::vector<std::byte> group_scales,
+        stored.scales_of_rows(bytes.scales.bytes(), first * static_cast<std::size_t>(group_rows),
+                              static_cast<std::size_t>(group_rows)));
     if (reads_ == Reads::kNothing) {
       matrices.push_back(empty_matrix(stored.format, group_rows, columns));
       continue;
@@ -111,7 +116,7 @@ Result<std::vector<kernels::WeightMatrix>> WeightReader::grouped_matrix(const st
                pack_named({.format = stored.format,
                            .rows = static_cast<std::size_t>(group_rows),
                            .columns = static_cast<std::size_t>(columns),
-                           .values = values.bytes().subspan(first * value_bytes, value_bytes),
+                           .values = bytes.values.bytes().subspan(first * value_bytes, value_bytes),
                            .scales = group_scales},
                           stored.weight));
     matrices.push_back(std::move(packed));
@@ -123,9 +128,9 @@ Result<kernels::WeightMatrix> WeightReader::plain_matrix(const std::string& name
                                                          std::int64_t columns) {
   LOCKET_TRY(const StoredTensor weight,
              checkpoint_->require(name, {Dtype::kBf16, Dtype::kF32}, {rows, columns}));
-  if (reads_ == Reads::kNothing) return empty_matrix(format_of(weight.dtype), rows, columns);
+  if (reads_ == Reads::kNothing) return empty_matrix(format_of(weight), rows, columns);
   LOCKET_TRY(const tensor::AlignedBuffer values, read(weight));
-  return pack_named({.format = format_of(weight.dtype),
+  return pack_named({.format = format_of(weight),
                      .rows = static_cast<std::size_t>(rows),
                      .columns = static_cast<std::size_t>(columns),
                      .values = values.bytes(),

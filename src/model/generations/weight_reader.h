@@ -1,7 +1,8 @@
 // Reads named tensors of a checkpoint into the forms that the mechanisms take. Every tensor is
 // checked (dtype, shape, NaN codes) and claimed. A weight with a `.scale` beside it is FP8 (scales
 // per 32 x 32 or 128 x 128) or packed FP4 (scales per row and 32); with a `.weight_scale_inv` it is
-// FP8 with float32 scales per 128 x 128; without either it is plain BF16 or F32.
+// FP8 with float32 scales per 128 x 128; without either it is plain BF16 or F32, or, out of a GGUF
+// file, codes with scale and offset.
 #pragma once
 
 #include <cstddef>
@@ -63,7 +64,14 @@ class WeightReader {
   checkpoint::Checkpoint& checkpoint() { return *checkpoint_; }
 
  private:
+  // Stored values and all scales of a weight, as kernels::StoredMatrix has them.
+  struct StoredBytes {
+    tensor::AlignedBuffer values;
+    tensor::AlignedBuffer scales;
+  };
+  [[nodiscard]] Result<StoredBytes> read(const StoredWeight& stored);
   [[nodiscard]] Result<tensor::AlignedBuffer> read(const checkpoint::StoredTensor& tensor);
+  void count(const checkpoint::StoredTensor& tensor);
 
   checkpoint::Checkpoint* checkpoint_;
   LoadProgress progress_;
