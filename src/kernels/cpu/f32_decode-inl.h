@@ -169,62 +169,63 @@ struct StoredTile {
   const std::byte* scales;
 };
 
-// Weight of the code of kBits at kShift of each lane.
-template <int kBits, int kShift>
-HWY_INLINE VecF affine_weight(VecU codes, VecF scale, VecF offset) {
-  const hn::RebindToSigned<U32> i;
-  VecU code = hn::ShiftRight<kShift>(codes);
-  if constexpr (kShift + kBits < 32) code = hn::And(code, hn::Set(U32(), (1u << kBits) - 1));
-  // Not fused: the product is rounded first.
-  return hn::Add(hn::Mul(hn::ConvertTo(F32(), hn::BitCast(i, code)), scale), offset);
-}
+// Scales and offsets of the lanes of one part.
+struct AffineScales {
+  VecF scale;
+  VecF offset;
 
-template <class Use>
-HWY_INLINE void for_each_affine4(const StoredTile& tile, std::size_t part, const Use& use) {
-  const auto* factors = reinterpret_cast<const float*>(tile.scales) + part * kVectorLanes;
-  const VecF scale = hn::Load(F32(), factors);
-  const VecF offset = hn::Load(F32(), factors + kTileLanes);
-  const auto* words = reinterpret_cast<const std::uint32_t*>(tile.codes) + part * kVectorLanes;
-  HWY_UNROLL(4)
-  for (std::size_t eight = 0; eight < 32; eight += 8) {
-    const VecU codes = hn::Load(U32(), words + eight / 8 * kTileLanes);
-    use(eight + 4, affine_weight<4, 16>(codes, scale, offset));
-    use(eight, affine_weight<4, 0>(codes, scale, offset));
-    use(eight + 5, affine_weight<4, 20>(codes, scale, offset));
-    use(eight + 1, affine_weight<4, 4>(codes, scale, offset));
-    use(eight + 6, affine_weight<4, 24>(codes, scale, offset));
-    use(eight + 2, affine_weight<4, 8>(codes, scale, offset));
-    use(eight + 7, affine_weight<4, 28>(codes, scale, offset));
-    use(eight + 3, affine_weight<4, 12>(codes, scale, offset));
+  HWY_INLINE AffineScales(const StoredTile& tile, std::size_t part) {
+    const auto* factors = reinterpret_cast<const float*>(tile.scales) + part * kVectorLanes;
+    scale = hn::Load(F32(), factors);
+    offset = hn::Load(F32(), factors + kTileLanes);
   }
+
+  // Of the code of kBits at kShift of each lane.
+  template <int kBits, int kShift>
+  HWY_INLINE VecF weight(VecU codes) const {
+    const hn::RebindToSigned<U32> i;
+    VecU code = hn::ShiftRight<kShift>(codes);
+    if constexpr (kShift + kBits < 32) code = hn::And(code, hn::Set(U32(), (1u << kBits) - 1));
+    // Not fused: the product is rounded first.
+    return hn::Add(hn::Mul(hn::ConvertTo(F32(), hn::BitCast(i, code)), scale), offset);
+  }
+};
+
+// Weights of eight columns: codes of the first four from bit 0 of `low` on, of the others from bit
+// kShift of `high` on.
+template <int kBits, int kShift, class Use>
+HWY_INLINE void for_each_of_eight(const AffineScales& scales, VecU low, VecU high,
+                                  std::size_t eight, const Use& use) {
+  use(eight + 4, scales.weight<kBits, kShift>(high));
+  use(eight, scales.weight<kBits, 0>(low));
+  use(eight + 5, scales.weight<kBits, kShift + kBits>(high));
+  use(eight + 1, scales.weight<kBits, kBits>(low));
+  use(eight + 6, scales.weight<kBits, kShift + 2 * kBits>(high));
+  use(eight + 2, scales.weight<kBits, 2 * kBits>(low));
+  use(eight + 7, scales.weight<kBits, kShift + 3 * kBits>(high));
+  use(eight + 3, scales.weight<kBits, 3 * kBits>(low));
 }
 
-template <class Use>
-HWY_INLINE void for_each_affine8(const StoredTile& tile, std::size_t part, const Use& use) {
-  const auto* factors = reinterpret_cast<const float*>(tile.scales) + part * kVectorLanes;
-  const VecF scale = hn::Load(F32(), factors);
-  const VecF offset = hn::Load(F32(), factors + kTileLanes);
+// Eight columns of a lane are one double word of 4-bit codes, or two of 8-bit codes.
+template <int kBits, class Use>
+HWY_INLINE void for_each_affine(const StoredTile& tile, std::size_t part, const Use& use) {
+  constexpr std::size_t kWords = kBits / 4;
+  const AffineScales scales(tile, part);
   const auto* words = reinterpret_cast<const std::uint32_t*>(tile.codes) + part * kVectorLanes;
   HWY_UNROLL(4)
   for (std::size_t eight = 0; eight < 32; eight += 8) {
-    const VecU low = hn::Load(U32(), words + eight / 4 * kTileLanes);
-    const VecU high = hn::Load(U32(), words + (eight / 4 + 1) * kTileLanes);
-    use(eight + 4, affine_weight<8, 0>(high, scale, offset));
-    use(eight, affine_weight<8, 0>(low, scale, offset));
-    use(eight + 5, affine_weight<8, 8>(high, scale, offset));
-    use(eight + 1, affine_weight<8, 8>(low, scale, offset));
-    use(eight + 6, affine_weight<8, 16>(high, scale, offset));
-    use(eight + 2, affine_weight<8, 16>(low, scale, offset));
-    use(eight + 7, affine_weight<8, 24>(high, scale, offset));
-    use(eight + 3, affine_weight<8, 24>(low, scale, offset));
+    const std::uint32_t* at = words + eight / 8 * kWords * kTileLanes;
+    const VecU low = hn::Load(U32(), at);
+    const VecU high = hn::Load(U32(), at + (kWords - 1) * kTileLanes);
+    for_each_of_eight<kBits, kWords == 1 ? 16 : 0>(scales, low, high, eight, use);
   }
 }
 
 // Scales are read for affine weights only: the others come without theirs.
 template <WeightFormat kFormat, class Use>
 HWY_INLINE void for_each_weight(const StoredTile& tile, std::size_t part, const Use& use) {
-  if constexpr (kFormat == WeightFormat::kAffine4) for_each_affine4(tile, part, use);
-  if constexpr (kFormat == WeightFormat::kAffine8) for_each_affine8(tile, part, use);
+  if constexpr (kFormat == WeightFormat::kAffine4) for_each_affine<4>(tile, part, use);
+  if constexpr (kFormat == WeightFormat::kAffine8) for_each_affine<8>(tile, part, use);
   if constexpr (kFormat == WeightFormat::kBf16) for_each_bf16(tile.codes, part, use);
   if constexpr (decoded_shift(kFormat) > 0) for_each_fp8(tile.codes, part, use);
   if constexpr (kFormat == WeightFormat::kFp4) for_each_fp4(tile.codes, part, use);
