@@ -15,16 +15,18 @@ THREADED_TESTS = $(shell grep -rlE --include='*_test.cc' '$(THREADED_PARTS)' tes
                    | grep -vE '^($(FIGURE_TESTS)|$(SINGLE_THREADED_TESTS))$$' | sort)
 # Comparisons of many figures or bits: with sanitizers they run the code of the other tests once
 # more, for minutes.
-FIGURE_TESTS = golden_[a-z_]*_test|service_recall_test|engine_same_bits_[a-z_]*test
+FIGURE_TESTS = golden_[a-z0-9_]*_test|service_recall_test|engine_same_bits_[a-z_]*test
 FIGURE_TESTS := $(FIGURE_TESTS)|model_v41_work_test|engine_lineage_memory_test|engine_v4_restart_test
 FIGURE_TESTS := $(FIGURE_TESTS)|cli_(claims|doctor|bench_command|memory_command)_test
+# fuzz_server_requests_test sends the same requests, shortened.
+FIGURE_TESTS := $(FIGURE_TESTS)|server_api_clients_test
 SANITIZED_TESTS = $(shell find tests -name '*_test.cc' | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' \
                     | grep -vE '^($(FIGURE_TESTS))$$' | sort)
 # Found by what they include, but not about threads; too slow for TSan.
 SINGLE_THREADED_TESTS = fuzz_[a-z_]*_test|tokenizer_[a-z_]*_test|cli_[a-z_]*_test
 # The same threads as in server_api_load_test and server_api_operations_test.
 SINGLE_THREADED_TESTS := $(SINGLE_THREADED_TESTS)|server_api_(chat|messages|responses|completions)_test
-SINGLE_THREADED_TESTS := $(SINGLE_THREADED_TESTS)|server_api_(constraint|sampling|errors|clients)_test
+SINGLE_THREADED_TESTS := $(SINGLE_THREADED_TESTS)|server_api_(constraint|sampling|errors|lineage)_test
 empty :=
 space := $(empty) $(empty)
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/system_memory.h"
-#include "tests/support/tiny_models.h"
+#include "tests/support/sanitizer.h"
 
 namespace locket {
 namespace {

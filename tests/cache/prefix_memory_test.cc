@@ -4,7 +4,7 @@
 
 #include "base/system_memory.h"
 #include "tests/cache/memory_world.h"
-#include "tests/support/tiny_models.h"
+#include "tests/support/sanitizer.h"
 
 namespace locket::cache {
 namespace {

@@ -14,6 +14,7 @@
 #include "base/system_memory.h"
 #include "engine/engine.h"
 #include "tests/support/checkpoint_files.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/tiny_models.h"
 #include "tests/support/wide_experts.h"
 

@@ -8,7 +8,7 @@
 
 #include "tests/support/lineage_oracle.h"
 #include "tests/support/memory_soak.h"
-#include "tests/support/tiny_models.h"
+#include "tests/support/sanitizer.h"
 
 namespace locket::engine {
 namespace {

@@ -12,6 +12,7 @@
 #include "checkpoint/config_json.h"
 #include "model/generations/v41_config.h"
 #include "model/generations/v41_layout.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/tiny_models.h"
 
 namespace locket::engine {
@@ -27,17 +28,6 @@ model::MemoryDescription released_memory() {
   EXPECT_TRUE(config) << config.error().message;
   const model::V41Memory memory = model::make_v41_memory(*config, model::NumericsMode::kReference);
   return model::outline_v41(*config, memory).memory;
-}
-
-// Sanitizers pad every allocation and keep what is freed.
-bool runs_with_sanitizer() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    for (const char* name : {"libasan", "libtsan", "libubsan"}) {
-      if (line.find(name) != line.npos) return true;
-    }
-  }
-  return false;
 }
 
 bool is_written(std::span<const std::byte> bytes) {
@@ -72,7 +62,7 @@ TEST(LiveCacheTest, GrowsBy890BytesATokenOver131072Tokens) {
   std::printf("pages %.4f, resident %.4f bytes a token, rings %llu bytes\n",
               size->page_bytes_per_token(), size->resident_bytes_per_token(),
               static_cast<unsigned long long>(size->ring_bytes));
-  if (runs_with_sanitizer()) GTEST_SKIP() << "a sanitizer pads every allocation";
+  if (test_support::runs_with_sanitizer()) GTEST_SKIP() << "a sanitizer pads every allocation";
   EXPECT_LE(size->resident_bytes_per_token(), kReleasedBytesPerToken * 1.02);
   // Less would mean that the pages were not written.
   EXPECT_GE(size->resident_bytes_per_token(), kReleasedBytesPerToken * 0.98);
@@ -132,7 +122,7 @@ TEST(LiveCacheTest, MeasuresASession) {
 
 // What a longer session has more than a shorter one: pages, and the ids.
 TEST(LiveCacheTest, ASessionGrowsByItsPages) {
-  if (runs_with_sanitizer()) GTEST_SKIP() << "a sanitizer pads every allocation";
+  if (test_support::runs_with_sanitizer()) GTEST_SKIP() << "a sanitizer pads every allocation";
   const model::V41Model& model = test_support::tiny_model("micro", model::NumericsMode::kReference);
   const LiveCacheSize shorter = session_size(model, 512);
   const LiveCacheSize longer = session_size(model, 2560);

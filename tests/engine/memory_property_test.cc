@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/support/memory_soak.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/tiny_models.h"
 
 namespace locket::engine {
@@ -46,6 +47,7 @@ class Folder {
 
 TEST(MemoryPropertyTest, SameBitsWithPagesInMemory) {
   run("odd", model::NumericsMode::kReference, {.seed = 11, .operations = operations(100)});
+  if (test_support::runs_with_sanitizer()) return;
   run("micro", model::NumericsMode::kReference, {.seed = 12, .operations = operations(50)});
 }
 

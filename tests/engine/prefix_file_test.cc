@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "tests/engine/memory_fixture.h"
 #include "tests/support/checkpoint_files.h"
+#include "tests/support/sanitizer.h"
 
 namespace locket::engine {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/session.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/tiny_models.h"
 
 namespace locket::engine {

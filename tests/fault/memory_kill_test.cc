@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "tests/support/memory_kills.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/tiny_models.h"
 
 namespace locket::engine {

@@ -18,12 +18,11 @@
 #include "server/api_handler.h"
 #include "tests/fuzz/broken_text.h"
 #include "tests/server/api_fixture.h"
+#include "tests/support/sanitizer.h"
 
 namespace locket::server {
 namespace {
 
-constexpr std::size_t kUsualRounds = 600;
-constexpr std::size_t kSocketRounds = 120;
 constexpr std::size_t kAtOnce = 12;
 constexpr std::size_t kLongestText = 16;
 constexpr std::size_t kMostTools = 1;
@@ -32,8 +31,11 @@ constexpr std::size_t kContextTokens = 2048;
 
 std::size_t rounds_wanted() {
   const char* text = std::getenv("LOCKET_FUZZ_ROUNDS");
-  return text == nullptr ? kUsualRounds : std::stoul(text);
+  if (text != nullptr) return std::stoul(text);
+  return test_support::runs_with_sanitizer() ? 120 : 600;
 }
+
+std::size_t socket_rounds() { return test_support::runs_with_sanitizer() ? 30 : 120; }
 
 struct Recorded {
   std::string name;
@@ -336,7 +338,7 @@ TEST(ServerSocketsFuzzTest, NoBrokenRequestBreaksAConnectionOrTheServer) {
   ApiServer server(setup);
   server.ready();
   const std::vector<Recorded>& all = recorded_requests();
-  for (std::size_t round = 0; round < kSocketRounds; ++round) {
+  for (std::size_t round = 0; round < socket_rounds(); ++round) {
     const Recorded& recorded = all[round % all.size()];
     const std::string body = broken_copy(recorded, static_cast<std::uint32_t>(round + 500'000));
     HttpClient client(server.port());

@@ -12,6 +12,7 @@
 
 #include "kernels/kernel_choice.h"
 #include "tests/support/kernel_data.h"
+#include "tests/support/sanitizer.h"
 
 namespace locket::kernels {
 namespace {
@@ -142,7 +143,15 @@ TEST(KernelCheckTest, FindsNothingInTheTablesOfThisMachine) {
   }
 }
 
-TEST(KernelCheckTest, FindsAProductInAnotherOrder) {
+// With a sanitizer the test above is enough: the same code, on what is sound.
+class KernelFaultsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (test_support::runs_with_sanitizer()) GTEST_SKIP() << "the same code once more, for minutes";
+  }
+};
+
+TEST_F(KernelFaultsTest, FindsAProductInAnotherOrder) {
   KernelTable table = reference_kernels();
   table.matmul_groups = [](const WeightMatrix& w, const ActivationRows& x, float* out,
                            std::size_t out_stride, std::size_t first, std::size_t last) {
@@ -162,7 +171,7 @@ TEST(KernelCheckTest, FindsAProductInAnotherOrder) {
   }
 }
 
-TEST(KernelCheckTest, FindsASingleBit) {
+TEST_F(KernelFaultsTest, FindsASingleBit) {
   KernelTable table = reference_kernels();
   table.elementwise.rms_norm = [](std::span<const float> x, std::span<const float> weight,
                                   float eps, Rounding rounding, std::span<float> out) {
@@ -172,7 +181,7 @@ TEST(KernelCheckTest, FindsASingleBit) {
   EXPECT_EQ(faults_of(table), std::vector<std::string>{"norm"});
 }
 
-TEST(KernelCheckTest, FindsAKernelThatDoesNothing) {
+TEST_F(KernelFaultsTest, FindsAKernelThatDoesNothing) {
   KernelTable table = reference_kernels();
   table.streams.round_to_bf16 = [](std::span<float>) {};
   table.elementwise.fake_quantize_fp8 = [](std::span<float>) {};
@@ -182,7 +191,7 @@ TEST(KernelCheckTest, FindsAKernelThatDoesNothing) {
             (std::vector<std::string>{"fp8 quantizer", "double dots", "streams"}));
 }
 
-TEST(KernelCheckTest, FindsEveryFunctionOfATableThatIsWrong) {
+TEST_F(KernelFaultsTest, FindsEveryFunctionOfATableThatIsWrong) {
   struct Fault {
     void (*inject)(KernelTable& table);
     Names found;
@@ -220,7 +229,7 @@ TEST(KernelCheckTest, FindsEveryFunctionOfATableThatIsWrong) {
 
 // Faults as fast kernels have them, in cases that few inputs reach.
 
-TEST(KernelCheckTest, FindsAScanThatTakesTheFirstQueryForAll) {
+TEST_F(KernelFaultsTest, FindsAScanThatTakesTheFirstQueryForAll) {
   KernelTable table = reference_kernels();
   table.index_scan = [](const IndexScan& scan) {
     for (std::size_t q = 0; q < scan.queries.size(); ++q) {
@@ -259,7 +268,7 @@ void wrong_for_scales(const IndexScan& scan) {
   }
 }
 
-TEST(KernelCheckTest, ReachesEveryWayOfAScan) {
+TEST_F(KernelFaultsTest, ReachesEveryWayOfAScan) {
   for (const auto wrong :
        {wrong_for_planes<0>, wrong_for_planes<1>, wrong_for_planes<2>, wrong_for_scales<0, 3>,
         wrong_for_scales<4, 6>, wrong_for_scales<7, 255>}) {
@@ -269,7 +278,7 @@ TEST(KernelCheckTest, ReachesEveryWayOfAScan) {
   }
 }
 
-TEST(KernelCheckTest, FindsAScanThatForgetsAllRunsButTheFirst) {
+TEST_F(KernelFaultsTest, FindsAScanThatForgetsAllRunsButTheFirst) {
   KernelTable table = reference_kernels();
   table.index_scan = [](const IndexScan& scan) {
     IndexScan first = scan;
@@ -279,7 +288,7 @@ TEST(KernelCheckTest, FindsAScanThatForgetsAllRunsButTheFirst) {
   EXPECT_EQ(faults_of(table), Names{"index scan"});
 }
 
-TEST(KernelCheckTest, FindsRanksThatLeaveOutEqualScores) {
+TEST_F(KernelFaultsTest, FindsRanksThatLeaveOutEqualScores) {
   KernelTable table = reference_kernels();
   table.selection.ranks_from = [](const ScoreStretch& stretch, float least, std::uint64_t* ranks) {
     std::size_t count = 0;
@@ -292,7 +301,7 @@ TEST(KernelCheckTest, FindsRanksThatLeaveOutEqualScores) {
   EXPECT_EQ(faults_of(table), Names{"selection"});
 }
 
-TEST(KernelCheckTest, FindsAQuantizerThatLetsInfinitiesPass) {
+TEST_F(KernelFaultsTest, FindsAQuantizerThatLetsInfinitiesPass) {
   KernelTable table = reference_kernels();
   table.int8.quantize_row = [](std::span<const float> x, const Int8Row& row) {
     std::vector<float> finite(x.begin(), x.end());
@@ -304,7 +313,7 @@ TEST(KernelCheckTest, FindsAQuantizerThatLetsInfinitiesPass) {
   EXPECT_EQ(faults_of(table), Names{"int8 quantizer"});
 }
 
-TEST(KernelCheckTest, FindsAnInt8ProductThatForgetsRowGroups) {
+TEST_F(KernelFaultsTest, FindsAnInt8ProductThatForgetsRowGroups) {
   KernelTable table = reference_kernels();
   table.int8.matmul_groups = [](const WeightMatrix& w, const Int8Rows& x, float* out,
                                 std::size_t out_stride, std::size_t first, std::size_t last) {

@@ -2,8 +2,10 @@
 // refused with a reason.
 #include <array>
 #include <map>
+#include <vector>
 
 #include "tests/server/api_fixture.h"
+#include "tests/support/sanitizer.h"
 
 namespace locket::server {
 namespace {
@@ -166,14 +168,20 @@ TEST_P(ApiLineageTest, ThinkingIsTakenWhereverItIsAskedFor) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Generations, ApiLineageTest,
-                         testing::Values(LineageCase{"v1", false, "\n\nAssistant:"},
-                                         LineageCase{"v2", false, "\n\nAssistant:"},
-                                         LineageCase{"v2lite", false, "\n\nAssistant:"},
-                                         LineageCase{"v3", false, "<｜Assistant｜><think>\n"},
-                                         LineageCase{"v32", true, "<｜Assistant｜></think>"},
-                                         LineageCase{"v4flash", true, "<｜Assistant｜></think>"},
-                                         LineageCase{"v4pro", true, "<｜Assistant｜></think>"}),
+std::vector<LineageCase> lineage_cases() {
+  const LineageCase v1 = {"v1", false, "\n\nAssistant:"};
+  const LineageCase v4pro = {"v4pro", true, "<｜Assistant｜></think>"};
+  if (test_support::runs_with_sanitizer()) return {v1, v4pro};
+  return {v1,
+          {"v2", false, "\n\nAssistant:"},
+          {"v2lite", false, "\n\nAssistant:"},
+          {"v3", false, "<｜Assistant｜><think>\n"},
+          {"v32", true, "<｜Assistant｜></think>"},
+          {"v4flash", true, "<｜Assistant｜></think>"},
+          v4pro};
+}
+
+INSTANTIATE_TEST_SUITE_P(Generations, ApiLineageTest, testing::ValuesIn(lineage_cases()),
                          [](const auto& one) { return std::string(one.param.folder); });
 
 }  // namespace

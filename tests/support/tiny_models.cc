@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -123,19 +122,6 @@ std::vector<engine::TokenId> random_ids(std::uint32_t seed, std::size_t count, s
     id = static_cast<engine::TokenId>(engine() % static_cast<std::uint32_t>(limit));
   }
   return ids;
-}
-
-bool runs_with_sanitizer() {
-  static const bool found = [] {
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-      for (const char* name : {"libasan", "libtsan"}) {
-        if (line.find(name) != std::string::npos) return true;
-      }
-    }
-    return false;
-  }();
-  return found;
 }
 
 RunBits run_sequence(const model::V41Model& model, std::span<const engine::TokenId> ids,

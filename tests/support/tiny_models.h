@@ -29,9 +29,6 @@ const model::V41Model& tiny_model(const std::string& name, model::NumericsMode m
 // `count` ids in [0, limit): the same for a seed on every machine.
 std::vector<engine::TokenId> random_ids(std::uint32_t seed, std::size_t count, std::int64_t limit);
 
-// Sanitizers make everything ten times slower: tests with large grids then take a part of them.
-bool runs_with_sanitizer();
-
 // How a sequence is run. Only `replay` and `prompt_tokens` (with another replay than full) may show
 // in the bits.
 struct RunPlan {
