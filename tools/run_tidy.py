@@ -58,8 +58,8 @@ def digest_of_checks(tidy):
 
 
 def digest_of_inputs(tidy, folder, command):
-    """Of all that decides what clang-tidy says of a file, in whichever folder the tree lies; None if
-    the compiler can't say what the file includes."""
+    """Of all that decides what clang-tidy says of a file, in whichever folder the tree lies; None
+    if the compiler cannot say what the file includes."""
     if "-o" in command:
         at = command.index("-o")
         command = command[:at] + command[at + 2:]
