@@ -1,18 +1,26 @@
-"""What is known to be clean is not checked again, until anything that matters changes."""
+"""Files are checked together; what is printed is what is found in a file alone."""
 
 import importlib.util
+import shlex
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
 TOOL = Path(__file__).resolve().parents[2] / "tools/run_tidy.py"
-# Stands for clang-tidy: notes its calls, and finds every line that says BAD.
+# Stands for clang-tidy: notes its calls, finds BAD in what its source includes, ALIAS in the main
+# file only; two files that say SAME do not compile together.
 TIDY = """#!/bin/sh
-if [ "$1" = --version ]; then echo version {version}; exit 0; fi
-for file; do :; done
-echo "$file" >> {calls}
-if grep -q BAD "$file"; then echo "$file:1:1: error: bad"; exit 1; fi
+echo "$@" >> {calls}
+for word; do case "$word" in *.cc) source="$word";; esac; done
+files=$(sed -n 's/^#include "\\(.*\\.cc\\)"$/\\1/p' "$source")
+all=${{files:-$source}}
+case "$*" in
+  *checks=-\\**) pattern=ALIAS; all=$source;;
+  *) pattern=BAD;;
+esac
+[ "$(cat $all | grep -c SAME)" -lt 2 ] || exit 1
+if grep -q "$pattern" $all; then echo "$source:1:1: error: bad"; exit 1; fi
 """
 
 
@@ -20,74 +28,70 @@ class RunTidyTest(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
-        self.calls = self.folder / "calls"
-        self.notes = self.folder / "notes"
-        self.notes.mkdir()
-        self.make_tree("one")
-
-    def make_tree(self, name):
-        self.root = self.folder / name
-        (self.root / "src").mkdir(parents=True)
-        (self.root / "tools/tidy").mkdir(parents=True)
-        (self.root / ".clang-tidy").write_text("Checks: all\n")
-        (self.root / "src/a.h").write_text("int a();\n")
-        (self.root / "src/a.cc").write_text('#include "a.h"\nint a() { return 1; }\n')
-        self.write_tidy(1)
-
-    def write_tidy(self, version):
-        self.tidy = self.folder / "tidy"
-        self.tidy.write_text(TIDY.format(version=version, calls=self.calls))
+        self.root = Path(scratch.name)
+        self.calls = self.root / "calls"
+        self.tidy = self.root / "tidy"
+        self.tidy.write_text(TIDY.format(calls=self.calls))
         self.tidy.chmod(0o755)
-
-    def check(self, *flags):
-        """(exit code, whether clang-tidy was not needed)."""
         spec = importlib.util.spec_from_file_location("run_tidy", TOOL)
-        tool = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(tool)
-        file = self.root / "src/a.cc"
-        command = ["g++", f"-I{self.root}/src", *flags, "-o", "a.o", "-c", str(file)]
-        before = self.calls.read_text() if self.calls.exists() else ""
-        with mock.patch.multiple(tool, ROOT=self.root, NOTES=self.notes):
-            code, output, known = tool.check_file(str(self.tidy), self.folder, file,
-                                                  str(self.folder), command)
-        after = self.calls.read_text() if self.calls.exists() else ""
-        self.assertEqual(known, before == after)
-        self.assertEqual(bool(output), code != 0)
-        return code, known
+        self.tool = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.tool)
+        patched = mock.patch.object(self.tool, "ROOT", self.root)
+        patched.start()
+        self.addCleanup(patched.stop)
 
-    def test_a_clean_file_is_checked_once(self):
-        self.assertEqual(self.check(), (0, False))
-        self.assertEqual(self.check(), (0, True))
+    def write(self, **texts):
+        folder = self.root / "src/room"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / f"{name}.cc").write_text(text)
+        return [folder / f"{name}.cc" for name in texts]
 
-    def test_also_in_another_folder(self):
-        self.check()
-        self.make_tree("two")
-        self.assertEqual(self.check(), (0, True))
+    def groups(self, files):
+        return [[path.stem for path in group]
+                for group in self.tool.groups_of({path: ["-O2"] for path in files})]
 
-    def test_a_file_with_findings_is_checked_again(self):
-        (self.root / "src/a.cc").write_text("int BAD;\n")
-        self.assertEqual(self.check(), (1, False))
-        self.assertEqual(self.check(), (1, False))
+    def check(self, files):
+        """(names of the files with findings, number of clang-tidy's calls)."""
+        results = self.tool.check_group(str(self.tidy), files, ["-O2"], self.root)
+        found = {Path(output.split(":")[0]).stem for code, output in results if code}
+        return found, len(self.calls.read_text().splitlines())
 
-    def test_whatever_changes_it_is_checked_again(self):
-        self.check()
-        changes = [lambda: (self.root / "src/a.cc").write_text("int b();\n"),
-                   lambda: (self.root / "src/a.cc").write_text('#include "a.h"\n'),
-                   lambda: (self.root / "src/a.h").write_text("int c();\n"),
-                   lambda: (self.root / ".clang-tidy").write_text("Checks: others\n"),
-                   lambda: (self.root / "tools/tidy/x.h").write_text("\n"),
-                   lambda: self.write_tidy(2)]
-        for change in changes:
-            change()
-            self.assertEqual(self.check(), (0, False))
-            self.assertEqual(self.check(), (0, True))
-        self.assertEqual(self.check("-DX=1"), (0, False))
+    def test_files_of_one_name_are_apart(self):
+        files = self.write(a="int one() {\n", b="int two() {\n", c="constexpr int one = 1;\n",
+                           d="struct two {\n", e="void A::one() {\n")
+        self.assertEqual(self.groups(files), [["a", "b", "e"], ["c", "d"]])
 
-    def test_a_file_that_does_not_compile_is_always_checked(self):
-        (self.root / "src/a.cc").write_text('#include "missing.h"\n')
-        self.assertEqual(self.check(), (0, False))
-        self.assertEqual(self.check(), (0, False))
+    def test_groups_have_one_folder_equal_flags_and_a_size(self):
+        files = self.write(**{f"f{i}": "" for i in range(9)})
+        self.assertEqual([len(group) for group in self.groups(files)], [8, 1])
+        flags = {path: ["-O2"] if path.stem < "f5" else ["-O3"] for path in files}
+        self.assertEqual([len(group) for group in self.tool.groups_of(flags)], [5, 4])
+
+    def test_a_file_that_includes_itself_is_alone(self):
+        files = self.write(a="", b="#include <hwy/foreach_target.h>\n", c="")
+        self.assertEqual(self.groups(files), [["a", "c"], ["b"]])
+
+    def test_clean_files_need_one_call(self):
+        self.assertEqual(self.check(self.write(a="", b="", c="", d="")), (set(), 1))
+
+    def test_a_finding_is_traced_to_its_file(self):
+        self.assertEqual(self.check(self.write(a="", b="", c="BAD\n", d=""))[0], {"c"})
+
+    def test_files_that_do_not_compile_together_are_checked_apart(self):
+        files = self.write(a="SAME\n", b="SAME\n", c="", d="BAD\n")
+        self.assertEqual(self.check(files)[0], {"d"})
+
+    def test_what_only_the_main_file_shows_is_found(self):
+        files = self.write(a="using x::y;  // ALIAS\n", b="using x::z;\n", c="")
+        self.assertEqual(self.check(files), ({"a"}, 3))
+
+    def test_flags_are_those_that_decide_how_a_file_is_read(self):
+        command = shlex.join(["/usr/bin/ccache", "/usr/bin/c++", "-DX=\"a b\"", "-I../../src",
+                              "-MD", "-MT", "x.o", "-MF", "x.d", "-std=c++20", "-o", "x.o", "-c",
+                              "x.cc"])
+        flags = self.tool.flags_of({"directory": str(self.root), "command": command})
+        self.assertEqual(flags, ['-DX="a b"', f"-I{self.root}/../../src", "-std=c++20"])
 
 
 if __name__ == "__main__":
