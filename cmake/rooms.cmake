@@ -16,6 +16,7 @@ function(locket_room name)
     target_link_libraries(locket_${name} PUBLIC locket_${other})
   endforeach()
   target_link_libraries(locket_${name} PRIVATE ${ROOM_LIBRARIES} PUBLIC tl::expected)
+  locket_sanitize(locket_${name})
 endfunction()
 
 # The table. "MAY_INCLUDE" is complete: everything not listed is forbidden.

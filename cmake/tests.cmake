@@ -10,8 +10,10 @@ target_compile_definitions(
   locket_test_support
   PUBLIC LOCKET_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
          LOCKET_MODELS="${PROJECT_SOURCE_DIR}/models"
-         LOCKET_PROGRAM="$<TARGET_FILE:locket>"
          LOCKET_GENERATED_DATA="${PROJECT_SOURCE_DIR}/build/test_data")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/support/run_program.cc
+                            PROPERTIES COMPILE_DEFINITIONS LOCKET_PROGRAM="$<TARGET_FILE:locket>")
+locket_sanitize(locket_test_support)
 # What a test program itself does takes no time, and compiling it with optimization takes most of the
 # build: so it is compiled without, and its common headers are parsed once.
 # The headers' owner is a program, as they are: libraries are compiled for other places in memory.

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   # compilers and tools
-  g++ cmake ninja-build make pkg-config ccache clang-format clang-tidy python3 python3-pip
+  g++ cmake ninja-build make pkg-config ccache mold clang-format clang-tidy python3 python3-pip
   # libraries
   libhwy-dev libicu-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libexpected-dev
   libpcre2-dev libxxhash-dev libssl-dev librocksdb-dev libboost1.81-dev prometheus-cpp-dev

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/chat/chat_rows.h"
+#include "tests/support/run_program.h"
 
 namespace locket::chat {
 namespace {
@@ -28,7 +29,7 @@ ProgramRun run_program(const std::string& arguments, const std::string& input) {
        std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
   std::ofstream(file, std::ios::binary) << input;
   const std::string command =
-      std::string(LOCKET_PROGRAM) + " " + arguments + " < '" + file.string() + "'";
+      std::string(test_support::program_path()) + " " + arguments + " < '" + file.string() + "'";
   ProgramRun run;
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return run;
