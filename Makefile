@@ -19,6 +19,7 @@ FIGURE_TESTS = golden_[a-z0-9_]*_test|service_recall_test|engine_same_bits_[a-z_
 FIGURE_TESTS := $(FIGURE_TESTS)|model_v41_work_test|engine_lineage_memory_test|engine_v4_restart_test
 FIGURE_TESTS := $(FIGURE_TESTS)|cli_(claims|doctor|bench_command|memory_command)_test
 FIGURE_TESTS := $(FIGURE_TESTS)|cli_(demo_command|trace_command|remember)_test
+FIGURE_TESTS := $(FIGURE_TESTS)|fault_disk_store_kill_test
 # fuzz_server_requests_test sends the same requests, shortened.
 FIGURE_TESTS := $(FIGURE_TESTS)|server_api_clients_test
 SANITIZED_TESTS = $(shell find tests -name '*_test.cc' | sed 's|^tests/||; s|\.cc$$||; s|/|_|g' \
