@@ -1,12 +1,8 @@
 // `locket render` and `locket parse`, run as programs.
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
+#include <sstream>
 #include <string>
-#include <string_view>
-#include <sys/wait.h>
+#include <utility>
 #include <vector>
 
 #include "tests/chat/chat_rows.h"
@@ -16,49 +12,30 @@ namespace locket::chat {
 namespace {
 
 struct ProgramRun {
-  int exit_code = -1;
-  std::string output;
+  test_support::ProgramResult program;
   std::vector<OrderedJson> lines;
 };
 
-// Runs the program with `arguments` and `input` on its standard input.
-ProgramRun run_program(const std::string& arguments, const std::string& input) {
-  const std::filesystem::path file =
-      std::filesystem::path(testing::TempDir()) /
-      ("locket_command_" +
-       std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-  std::ofstream(file, std::ios::binary) << input;
-  const std::string command =
-      std::string(test_support::program_path()) + " " + arguments + " < '" + file.string() + "'";
-  ProgramRun run;
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return run;
-  std::array<char, 4096> buffer{};
-  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    run.output.append(buffer.data(), got);
-  }
-  const int status = ::pclose(pipe);
-  run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  std::istringstream lines(run.output);
+// Runs the program and reads every line that it prints.
+ProgramRun run_on_lines(std::vector<std::string> arguments, const std::string& input) {
+  ProgramRun run{test_support::run_program(std::move(arguments), input), {}};
+  std::istringstream lines(run.program.output);
   for (std::string line; std::getline(lines, line);) {
     run.lines.push_back(OrderedJson::parse(line, nullptr, false));
   }
-  std::filesystem::remove(file);
   return run;
 }
 
-std::string small_tokenizer_option() {
-  return std::string("--tokenizer '") + LOCKET_TEST_DATA + "/text/small_tokenizer.json'";
-}
+std::string small_tokenizer() { return LOCKET_TEST_DATA "/text/small_tokenizer.json"; }
 
 TEST(RenderCommandTest, AnswersEveryLineWithItsPrompt) {
-  const ProgramRun run = run_program(
-      "render " + small_tokenizer_option(),
+  const ProgramRun run = run_on_lines(
+      {"render", "--tokenizer", small_tokenizer()},
       R"({"thinking": {"type": "disabled"}, "messages": [{"role": "user", "content": "hi"}]})"
       "\n\n"
       R"({"messages": []})"
       "\n{\"messages\": \"\xFF\"}\n");
-  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.program.exit_code, 0);
   ASSERT_EQ(run.lines.size(), 3U);
   const OrderedJson& prompt = run.lines[0];
   EXPECT_EQ(prompt["text"], "<｜begin▁of▁sentence｜><｜User｜>hi<｜Assistant｜></think>");
@@ -75,15 +52,15 @@ TEST(RenderCommandTest, AnswersEveryLineWithItsPrompt) {
 TEST(RenderCommandTest, KeepsEveryAnswerOnOneLineForEveryReader) {
   const std::string request =
       R"({"messages": [{"role": "user", "content": "a\u2028b\u2029c\u0085d\u000be"}]})";
-  const ProgramRun run = run_program("render " + small_tokenizer_option(), request);
+  const ProgramRun run = run_on_lines({"render", "--tokenizer", small_tokenizer()}, request);
   ASSERT_EQ(run.lines.size(), 1U);
-  EXPECT_TRUE(run.output.find("a\\u2028b\\u2029c\\u0085d\\u000be") != std::string::npos);
+  EXPECT_TRUE(run.program.output.find("a\\u2028b\\u2029c\\u0085d\\u000be") != std::string::npos);
   EXPECT_NE(run.lines[0]["text"].get<std::string>().find("a\u2028b\u2029c"), std::string::npos);
 }
 
 TEST(RenderCommandTest, FailsWithoutItsTokenizer) {
-  EXPECT_EQ(run_program("render --tokenizer /nowhere/tokenizer.json 2> /dev/null", "").exit_code,
-            1);
+  EXPECT_EQ(
+      run_on_lines({"render", "--tokenizer", "/nowhere/tokenizer.json"}, "").program.exit_code, 1);
 }
 
 TEST(ParseCommandTest, TakesBothFormsOfALine) {
@@ -101,9 +78,11 @@ TEST(ParseCommandTest, TakesBothFormsOfALine) {
        at = one_line_each.find(",\n ")) {
     one_line_each.replace(at, 2, ",");
   }
-  for (const std::string_view chunks : {"", " --chunks 1", " --chunks 7"}) {
-    const ProgramRun run = run_program("parse" + std::string(chunks), one_line_each + "\n");
-    EXPECT_EQ(run.exit_code, 0);
+  const std::vector<std::vector<std::string>> calls = {
+      {"parse"}, {"parse", "--chunks", "1"}, {"parse", "--chunks", "7"}};
+  for (const std::vector<std::string>& call : calls) {
+    const ProgramRun run = run_on_lines(call, one_line_each + "\n");
+    EXPECT_EQ(run.program.exit_code, 0);
     ASSERT_EQ(run.lines.size(), 2U);
     for (const OrderedJson& line : run.lines) {
       EXPECT_EQ(line.dump(),
@@ -114,7 +93,8 @@ TEST(ParseCommandTest, TakesBothFormsOfALine) {
 }
 
 TEST(ParseCommandTest, NamesWhatIsWrongWithALine) {
-  const ProgramRun run = run_program("parse", "{\"text\": \"a\", \"start\": \"middle\"}\n[]\n{}\n");
+  const ProgramRun run =
+      run_on_lines({"parse"}, "{\"text\": \"a\", \"start\": \"middle\"}\n[]\n{}\n");
   ASSERT_EQ(run.lines.size(), 3U);
   EXPECT_EQ(run.lines[0]["error"]["message"],
             "start is \"middle\"; it must be one of content, reasoning, reasoning_continued, "

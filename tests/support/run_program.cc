@@ -33,7 +33,7 @@ class ExecLists {
   explicit ExecLists(const ProgramCall& call) {
     std::map<std::string, std::string> environment = call.environment;
     environment.try_emplace("LOCKET_MEMORY", "off");
-    texts_.push_back(program_path());
+    texts_.push_back(LOCKET_PROGRAM);
     texts_.insert(texts_.end(), call.arguments.begin(), call.arguments.end());
     const std::size_t argument_count = texts_.size();
     for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -50,7 +50,7 @@ class ExecLists {
 
   [[noreturn]] void exec() const {
     std::signal(SIGPIPE, SIG_DFL);
-    ::execve(program_path(), arguments_.data(), environment_.data());
+    ::execve(LOCKET_PROGRAM, arguments_.data(), environment_.data());
     ::_exit(kCannotStart);
   }
 
@@ -165,8 +165,6 @@ class PipedProgram {
 };
 
 }  // namespace
-
-const char* program_path() { return LOCKET_PROGRAM; }
 
 ProgramResult run_program(const ProgramCall& call) {
   std::signal(SIGPIPE, SIG_IGN);

@@ -13,9 +13,6 @@ namespace locket::test_support {
 // Long enough for a build with sanitizers on a busy machine.
 inline constexpr int kProgramTimeoutMs = 300'000;
 
-// The path of the built program.
-const char* program_path();
-
 struct ProgramCall {
   std::vector<std::string> arguments = {};
   std::string input = {};  // all of standard input
