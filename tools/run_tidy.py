@@ -37,7 +37,7 @@ NOT_OF_GROUPS = "bugprone-suspicious-include"
 FLAGS_OF_GROUPS = ["-Wno-shadow"]
 # Sources that include themselves, once for every instruction set.
 INCLUDES_ITSELF = re.compile(r"foreach_target\.h|HWY_TARGET_INCLUDE")
-DEFINITION = re.compile(r"^(?:(?:struct|class|enum|enum class|using) (\w+)|"
+DEFINITION = re.compile(r"^(?:(?:struct|class|enum class|enum) (\w+)|using (\w+) =|"
                         r"[A-Za-z_][\w:<>,&*\s\[\]]*?[\s&*>](\w+)\s*[(={;])", re.M)
 FINDING = re.compile(r"^\S+:\d+:\d+: (?:error|warning): ")
 
@@ -98,7 +98,8 @@ def groups_of(files):
 
 def run_tidy(tidy, path, flags, checks):
     """(exit code, output) of one source."""
-    options = [f"--checks={checks}"] if checks else []
+    # Named, because clang-tidy looks for it beside the source, and a group's may lie elsewhere.
+    options = [f"--config-file={ROOT}/.clang-tidy"] + ([f"--checks={checks}"] if checks else [])
     done = subprocess.run([tidy, "--quiet", *options, str(path), "--", *flags, *EXTRA], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     is_noise = re.compile(r"^\d+ (?:warning|error).* generated|^Suppressed |^Use -header")

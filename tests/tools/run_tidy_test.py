@@ -62,6 +62,16 @@ class RunTidyTest(unittest.TestCase):
                            d="struct two {\n", e="void A::one() {\n")
         self.assertEqual(self.groups(files), [["a", "b", "e"], ["c", "d"]])
 
+    def test_a_shared_keyword_or_namespace_is_no_name(self):
+        files = self.write(a="enum class One {\n", b="enum class Two {\n", c="using x::y;\n",
+                           d="using x::z;\n", e="enum One {\n", f="using Two = int;\n")
+        self.assertEqual(self.groups(files), [["a", "b", "c", "d"], ["e", "f"]])
+
+    def test_every_call_names_the_configuration(self):
+        self.check(self.write(a="using x::y;\n", b="BAD\n"))
+        for call in self.calls.read_text().splitlines():
+            self.assertIn(f"--config-file={self.root}/.clang-tidy", call)
+
     def test_groups_have_one_folder_equal_flags_and_a_size(self):
         files = self.write(**{f"f{i}": "" for i in range(9)})
         self.assertEqual([len(group) for group in self.groups(files)], [8, 1])
